@@ -1,4 +1,4 @@
-//! The inside of a host: what a fresh process does before it can be asked to work.
+//! The agent's side of a host: how a fresh process becomes a host.
 
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
@@ -17,9 +17,10 @@ use bdp_wire::setup::{HostSetup, SetupAnswer};
 
 use crate::offload;
 
-/// Makes a host of the calling process, which must have a single thread, or as root of the calling thread: reads its setup from `control`,
-/// moves to a namespace of its own, makes the devices and sends their descriptors back. `parent` is the process that must outlive the
-/// process. Afterwards `control` carries the engine's protocol. On failure the lab knows.
+/// Makes a host of the calling process, which must have a single thread, or as root of the calling thread: reads
+/// its setup from `control`, moves to its own namespace, creates the devices and sends their descriptors back.
+/// `parent` is the process that must outlive it. Afterwards `control` carries the engine's protocol. A failure is
+/// reported to the lab.
 pub fn enter(control: &UnixStream, parent: Option<u32>) -> Result<(), FrameError> {
     parent.inspect(|&parent| process::die_with_parent(parent));
     let setup: HostSetup = frame::read(&mut &*control)?;
@@ -34,7 +35,7 @@ pub fn enter(control: &UnixStream, parent: Option<u32>) -> Result<(), FrameError
             passing::send_descriptors(control, &devices).map_err(|e| FrameError::Io(e.source))
         }
         Err(error) => {
-            // A sysctl that can't be written is the scenario's mistake, and no other case's.
+            // An unwritable sysctl is a mistake of the scenario, and concerns no other case.
             let permission = match error.operation {
                 "open" | "unshare" | "create TUN device" => true,
                 "write sysctl" => false,
@@ -48,7 +49,7 @@ pub fn enter(control: &UnixStream, parent: Option<u32>) -> Result<(), FrameError
 
 fn build(setup: &HostSetup, parent: Option<u32>) -> Result<(namespace::Privilege, Vec<OwnedFd>), SysError> {
     let privilege = namespace::enter_own_network()?;
-    // A change of credentials clears the signal that is sent when the parent ends.
+    // A change of credentials clears the parent-death signal.
     parent.inspect(|&parent| process::die_with_parent(parent));
     let ipv6 = setup.devices.iter().any(|d| d.address.is_ipv6());
     for (name, value) in routing_sysctls(setup.forwarding, ipv6).into_iter().chain(quiet_sysctls(ipv6)) {
@@ -91,9 +92,9 @@ fn build(setup: &HostSetup, parent: Option<u32>) -> Result<(namespace::Privilege
     Ok((privilege, devices))
 }
 
-/// What the kernel is asked for where it is to emulate.
+/// Kernel settings of an emulation by netem.
 pub(crate) fn settings_of(netem: &Netem) -> NetemSettings {
-    // In parts of 2^32, the last of which is as good as all.
+    // In parts of 2^32; the largest stands for all.
     let parts = |p: Probability| (p.fraction() * f64::from(u32::MAX)).round() as u32;
     NetemSettings {
         delay_ns: netem.delay.as_ns(),
@@ -110,9 +111,9 @@ pub(crate) fn settings_of(netem: &Netem) -> NetemSettings {
     }
 }
 
-/// Forwarding, and settings that let a packet take the route that the scenario gives it: sources are not held against
-/// routes, since the way back may be another, and nobody is redirected to a shorter way. Forwarding comes first, because
-/// the kernel resets others of these with it.
+/// Sysctls for forwarding, and for packets to take the scenario's route: sources are not checked against routes,
+/// since the way back may differ, and no redirects are sent. Forwarding comes first, because the kernel resets
+/// others of these with it.
 pub(crate) fn routing_sysctls(forwarding: bool, ipv6: bool) -> Vec<(&'static str, &'static str)> {
     let mut settings = Vec::new();
     if forwarding {
@@ -138,7 +139,7 @@ pub(crate) fn routing_sysctls(forwarding: bool, ipv6: bool) -> Vec<(&'static str
     settings
 }
 
-/// Settings that keep a host from sending what no flow asked for, and from remembering earlier connections.
+/// Sysctls that keep a host from sending packets of no flow, and from remembering earlier connections.
 pub(crate) fn quiet_sysctls(ipv6: bool) -> Vec<(&'static str, &'static str)> {
     let mut settings = vec![("net.ipv4.tcp_no_metrics_save", "1")];
     if std::path::Path::new("/proc/sys/net/ipv6").exists() {
@@ -159,8 +160,8 @@ pub(crate) fn quiet_sysctls(ipv6: bool) -> Vec<(&'static str, &'static str)> {
     settings
 }
 
-/// Whether a packet belongs to a flow. Group membership and router discovery, which some kernels send unasked, do not:
-/// they would shift the index that random draws go by.
+/// Whether a packet belongs to a flow. Group membership and router discovery, which some kernels send unasked, do
+/// not: they would shift the index that keys random draws.
 pub(crate) fn is_unicast(packet: &[u8]) -> bool {
     match packet.first().map(|b| b >> 4) {
         Some(4) => packet.get(16).is_some_and(|&b| b < 224),
@@ -169,7 +170,7 @@ pub(crate) fn is_unicast(packet: &[u8]) -> bool {
     }
 }
 
-/// The two addresses of link number `index`: from the ranges set aside for benchmarks (RFC 2544, RFC 5180).
+/// The two addresses of link number `index`, from the ranges reserved for benchmarks (RFC 2544, RFC 5180).
 pub(crate) fn addresses(index: u8, ipv6: bool) -> [IpAddr; 2] {
     [1, 2].map(|host| {
         if ipv6 {

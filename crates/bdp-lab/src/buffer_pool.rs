@@ -1,14 +1,13 @@
-//! Buffers that packets are read into. That of a large packet goes with it and comes back; of a small one the bytes are copied.
+//! Buffers that packets are read into. A large packet keeps its buffer, which comes back later; a small one is copied.
 
 /// Largest IP packet.
 const LARGEST_PACKET: usize = 65_535;
-/// Packets longer than this keep the buffer that they were read into: copying them would cost more than clearing the rest
-/// of it does when it comes back.
+/// Packets longer than this keep the buffer that they were read into: copying them would cost more than clearing the rest of it when it comes back.
 const COPIED: usize = 16 << 10;
-/// Buffers kept for later, 32 MiB.
+/// Buffers kept for reuse, 32 MiB.
 const SPARE: usize = 512;
 
-/// A stock of buffers.
+/// A pool of buffers.
 #[derive(Debug)]
 pub(crate) struct BufferPool {
     next: Vec<u8>,
@@ -20,12 +19,12 @@ impl BufferPool {
         Self { next: vec![0; LARGEST_PACKET], spare: Vec::new() }
     }
 
-    /// Where the next packet is to be read to; has room for the largest.
+    /// Buffer for the next read, with room for the largest packet.
     pub(crate) fn room(&mut self) -> &mut [u8] {
         &mut self.next
     }
 
-    /// The packet of so many bytes that was read.
+    /// Takes the packet of this length that was read.
     pub(crate) fn take(&mut self, length: usize) -> Vec<u8> {
         if length <= COPIED {
             return self.next[..length].to_vec();
@@ -36,7 +35,7 @@ impl BufferPool {
         packet
     }
 
-    /// Takes back the buffer of a packet that is done with.
+    /// Returns the buffer of a packet to the pool.
     pub(crate) fn give_back(&mut self, mut buffer: Vec<u8>) {
         if buffer.capacity() >= LARGEST_PACKET && self.spare.len() < SPARE {
             buffer.resize(LARGEST_PACKET, 0);

@@ -1,7 +1,7 @@
-//! Captures: what passes the ends of a case's links, with the link's verdict on each packet, in pcapng files.
+//! Captures: the packets at the ends of a case's links, with the link's verdict on each, in pcapng files.
 //!
-//! The driver hands packets to a thread of their own and never waits for it: what the bounds leave no room for is
-//! counted as not captured, in the file's statistics and in the record. A link end without a capture costs nothing.
+//! The driver passes packets to a writer thread and never waits for it: packets beyond the bounds are counted as
+//! not captured, in the file's statistics and in the record. A link end without a capture costs nothing.
 
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -24,14 +24,14 @@ use crate::LabError;
 
 /// Packets that may wait to be written, all files of a case together.
 const WAITING_PACKETS: usize = 32_768;
-/// Bytes of them: 64 MiB.
+/// Bytes that may wait to be written: 64 MiB.
 const WAITING_BYTES: usize = 64 << 20;
-/// Bytes that are gathered for one write.
+/// Bytes collected for one write.
 const CHUNK: usize = 256 << 10;
-/// From one look for packets to the next. The driver never wakes the thread that writes: that is a system call.
+/// Polling interval of the writer. The driver never wakes the writer thread: that would be a system call.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// The captures of one attempt at a case, one file for each end of a link that is captured.
+/// The captures of one attempt at a case, one file for each captured end of a link.
 #[derive(Debug)]
 pub struct Captures {
     taps: Vec<((usize, usize), Tap)>,
@@ -39,18 +39,18 @@ pub struct Captures {
     thread: JoinHandle<Vec<CaptureRecord>>,
 }
 
-/// Where the files go and what they say of themselves.
+/// Location and description of the capture files.
 #[derive(Debug, Clone, Copy)]
 pub struct CaptureFiles<'a> {
-    /// The folder, made where it is missing.
+    /// The folder, created if missing.
     pub folder: &'a Path,
-    /// How each file's name begins; `-link0-near.pcapng` is added.
+    /// Prefix of each file's name; `-link0-near.pcapng` is added.
     pub stem: &'a str,
-    /// What the section's comment says.
+    /// Comment of the section.
     pub comment: &'a str,
 }
 
-/// One captured end of a link, as the driver holds it.
+/// The driver's handle of one captured end of a link.
 #[derive(Debug, Clone)]
 pub(crate) struct Tap {
     file: usize,
@@ -61,16 +61,16 @@ pub(crate) struct Tap {
     waits: bool,
 }
 
-/// By what time packets are stamped, and who waits for whom.
+/// Clock of the timestamps, and who waits for whom.
 #[derive(Debug, Clone, Copy)]
 pub enum CapturePace<'a> {
-    /// The clock of the machine: the driver never waits for the disk. The thread that writes keeps to these processors.
+    /// The machine's clock: the driver never waits for the disk. The writer thread is pinned to these processors.
     Machine(Option<&'a [usize]>),
-    /// A clock that is a number, from 1970 on: no packet is missed.
+    /// A purely virtual clock, from 1970 on: no packet is missed.
     Number,
 }
 
-/// What a capture keeps of a packet.
+/// The captured part of a packet.
 #[derive(Debug)]
 pub(crate) struct Kept {
     data: Vec<u8>,
@@ -80,18 +80,18 @@ pub(crate) struct Kept {
 /// What happened to a packet at an end.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// The host sent it, and the link said what becomes of it.
+    /// The host sent it; with the link's verdict.
     Entered(Verdict),
-    /// The host sent it, and it belongs to no flow, as neighbour discovery does.
+    /// The host sent it, and it belongs to no flow, like neighbour discovery.
     NotOurs,
-    /// It was handed to the host.
+    /// It was delivered to the host.
     Delivered {
-        /// So long after it was due.
+        /// Lateness of the delivery.
         late: Nanos,
     },
-    /// The host's device would not take it.
+    /// The host's device refused it.
     Refused,
-    /// The queue dropped it after it had waited.
+    /// The queue dropped it after admission.
     Removed(DropCause),
 }
 
@@ -102,7 +102,7 @@ enum Message {
 }
 
 impl Captures {
-    /// Makes the files, and starts the thread that writes them.
+    /// Creates the files, and starts the thread that writes them.
     pub fn open(
         files: &CaptureFiles<'_>,
         links: &[LinkSpec],
@@ -121,7 +121,7 @@ impl Captures {
         let mut writer = FileWriter {
             files: Vec::new(),
             waiting_bytes: Arc::clone(&waiting_bytes),
-            // Taken once: within a file stamps differ by what the monotonic clock says.
+            // Taken once: within a file timestamps differ by the monotonic clock alone.
             offset_ns: if waits { 0 } else { started.as_ns().saturating_sub(clock::monotonic_ns()) },
         };
         let mut taps = Vec::new();
@@ -159,12 +159,12 @@ impl Captures {
         Ok(Self { taps, to_writer, thread })
     }
 
-    /// What the driver needs to capture at both ends of a link.
+    /// Taps for both ends of a link, if captured.
     pub(crate) fn taps(&self, link: usize) -> [Option<Tap>; 2] {
         [0, 1].map(|end| self.taps.iter().find(|(at, _)| *at == (link, end)).map(|(_, tap)| tap.clone()))
     }
 
-    /// Ends the files. Whatever the driver handed over before is in them.
+    /// Finishes the files. Everything that the driver passed on before is in them.
     pub fn finish(self) -> Vec<CaptureRecord> {
         let Self { taps, to_writer, thread } = self;
         let _ = to_writer.send(Message::End);
@@ -174,7 +174,7 @@ impl Captures {
 }
 
 impl Tap {
-    /// Copies what the capture keeps of a packet; `None`, and counted, where too much waits to be written.
+    /// Copies the captured part of a packet; `None`, and counted, if too much waits to be written.
     pub(crate) fn keep(&self, packet: &[u8]) -> Option<Kept> {
         let data = &packet[..packet.len().min(self.snap_length)];
         let before = self.waiting_bytes.fetch_add(data.len(), Ordering::Relaxed);
@@ -186,7 +186,7 @@ impl Tap {
         Some(Kept { data: data.to_vec(), length: u32::try_from(packet.len()).unwrap_or(u32::MAX) })
     }
 
-    /// Hands over what was kept, with the moment of the monotonic clock and what happened.
+    /// Passes on a captured packet, with the moment of the monotonic clock and the event.
     pub(crate) fn note(&self, at_ns: u64, kept: Kept, event: Event) {
         let bytes = kept.data.len();
         let message = Message::Packet { file: self.file, at_ns, kept, event };
@@ -202,7 +202,7 @@ impl Tap {
     }
 }
 
-/// The thread that writes.
+/// The writer thread.
 struct FileWriter {
     files: Vec<CaptureFile>,
     waiting_bytes: Arc<AtomicUsize>,
@@ -226,14 +226,14 @@ impl FileWriter {
     }
 }
 
-/// A file, and what it holds so far.
+/// A file, and its content so far.
 struct CaptureFile {
     record: CaptureRecord,
     file: File,
     blocks: Writer<Vec<u8>>,
-    /// Packets in `blocks`, which are not in the file yet.
+    /// Packets in `blocks` that are not in the file yet.
     gathered: u64,
-    /// Bytes of whole blocks in the file.
+    /// Bytes of complete blocks in the file.
     written_bytes: u64,
     missed: Arc<AtomicU64>,
     started: Nanos,
@@ -306,7 +306,7 @@ impl CaptureFile {
         self.note_failure(done);
     }
 
-    /// Ends the file with its statistics, and gives its entry in the record.
+    /// Ends the file with its statistics; returns its entry in the record.
     fn finish(mut self, ended: Nanos) -> CaptureRecord {
         let missed = self.missed.load(Ordering::Relaxed);
         self.record.not_captured += missed;
@@ -334,7 +334,7 @@ impl CaptureFile {
         Ok(())
     }
 
-    /// What could not be written is not in the file: it ends with the last write that was whole.
+    /// Notes a failed write: the file ends with the last complete one.
     fn note_failure(&mut self, done: io::Result<()>) {
         let Err(error) = done else { return };
         self.record.not_captured += std::mem::take(&mut self.gathered);
@@ -345,7 +345,7 @@ impl CaptureFile {
     }
 }
 
-/// The comment of a packet.
+/// Returns the comment of a packet.
 fn describe(event: &Event) -> String {
     match event {
         Event::Entered(verdict) => verdict.to_string(),
@@ -450,12 +450,12 @@ mod tests {
         let (counted, waiting) = (Arc::clone(&missed), Arc::clone(&waiting_bytes));
         let tap = Tap { file: 0, snap_length: 100, to_writer, waiting_bytes, missed, waits: false };
         let hand_over = || tap.keep(&[7; 1500]).map(|kept| tap.note(5, kept, Event::NotOurs)).is_some();
-        // Two places, and nobody who reads.
+        // Room for two, and no reader.
         assert!(hand_over() && hand_over() && hand_over());
         assert_eq!((counted.load(Ordering::Relaxed), waiting.load(Ordering::Relaxed)), (1, 200));
         let Ok(Message::Packet { kept, .. }) = inbox.recv() else { panic!("no packet") };
         assert_eq!((kept.data.len(), kept.length), (100, 1500));
-        // A place, and no bytes left.
+        // Room for one more packet, but no bytes left.
         waiting.store(WAITING_BYTES - 99, Ordering::Relaxed);
         assert!(!hand_over());
         waiting.store(WAITING_BYTES - 100, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! A kernel as the subject of the suite of stacks. For the first process of a guest, whose clock stands still while anything runs.
+//! A kernel as the subject of the conformance suite. For the first process of a guest, whose clock stands still while anything runs.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use bdp_sys::poll::{Interest, Poll};
 
 use crate::KernelStack;
 
-/// Holds this kernel against the suite, each point in a namespace of its own.
+/// Runs the suite on this kernel, each point in its own namespace.
 pub fn of_this_kernel() -> Vec<Outcome> {
-    // Namespaces are the thread's.
+    // Namespaces belong to the thread.
     let all = || run(|| Kernel::new().map(|kernel| Box::new(kernel) as Box<dyn Subject>));
     std::thread::scope(|scope| scope.spawn(all).join().unwrap_or_default())
 }

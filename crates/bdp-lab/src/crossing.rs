@@ -1,26 +1,26 @@
-//! Probes on their way through one direction of a link.
+//! Probes crossing one direction of a link.
 
 use std::collections::VecDeque;
 
 use bdp_wire::probe::Probe;
 
-/// Probes inside at once that are remembered: more than any order of probes has under way.
+/// Maximum number of remembered probes inside: more than any probe order has in flight.
 const MOST_INSIDE: usize = 4096;
 
-/// A probe that came through, by the machine's monotonic clock.
+/// A probe that crossed, timed by the machine's monotonic clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Crossing {
-    /// Which.
+    /// The probe.
     pub probe: Probe,
     /// When the driver read it.
     pub read_ns: u64,
-    /// When the link's arithmetic let it out.
+    /// When it was due by the link's arithmetic.
     pub due_ns: u64,
-    /// When the driver handed it over.
+    /// When the driver delivered it.
     pub released_ns: u64,
 }
 
-/// Probes of one direction, those inside and those that are through.
+/// Probes of one direction, inside and crossed.
 #[derive(Debug, Default)]
 pub(crate) struct Crossings {
     inside: VecDeque<(Probe, u64)>,
@@ -36,7 +36,7 @@ impl Crossings {
         self.inside.push_back((probe, now_ns));
     }
 
-    /// A copy of a probe that is through already, and one that never entered, are passed over.
+    /// Records the release of a probe; copies of crossed probes, and those that never entered, are ignored.
     pub(crate) fn release(&mut self, probe: Probe, due_ns: u64, released_ns: u64) {
         let Some(i) = self.inside.iter().position(|(inside, _)| *inside == probe) else { return };
         if let Some((probe, read_ns)) = self.inside.remove(i) {

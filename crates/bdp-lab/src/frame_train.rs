@@ -1,8 +1,8 @@
-//! Frames at given moments, carried in a guest by the emulator or by the kernel's own: what came out, and when. Nothing is judged here.
+//! Frames at given moments, carried in a guest by the emulator or by the kernel's own: which came out, and when. Nothing is judged here.
 //!
-//! The frames are IPv4 datagrams without a stack behind them. A thread hands each over at its moment, another notes the moment
-//! at which it came out. By a clock that stands still while anything runs, both are exact; it is read without asking the kernel, which
-//! costs the machine as much as half of what the emulator does to a frame.
+//! The frames are IPv4 datagrams without a stack behind them. A thread sends each at its moment, another notes
+//! when it came out. By a clock that stands still while anything runs, both are exact; it is read without asking
+//! the kernel, which costs the machine half as much as the emulator's work on a frame.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
@@ -26,57 +26,57 @@ use crate::{LabError, Result, kernel_queue};
 
 /// The smallest frame: IPv4 header, UDP header, its number.
 pub const SMALLEST_FRAME: u32 = 32;
-/// The longest, and what a wire of the kernel's may send at once.
+/// The longest frame, and the burst that a kernel's wire may send.
 const LONGEST_FRAME: u32 = 1500;
 const IP_BYTES: usize = 20;
 const UDP: u8 = 17;
 /// Congestion Experienced, of the ECN field.
 const CE: u8 = 3;
 const FIRST_PORT: u16 = 20_000;
-/// Where a frame's number is.
+/// Offset of a frame's number.
 const NUMBER_AT: usize = 28;
-/// From the moment at which a train is ready to its first.
+/// Time from a train being ready to its first frame.
 const HEADWAY_NS: u64 = 10_000_000;
-/// Trains begin at a whole number of these, so that a clock that is cut to powers of two is cut alike in every guest.
+/// Trains start at a multiple of this, so that a clock rounded to powers of two is rounded equally in every guest.
 const BEGINS_AT_NS: u64 = 1 << 32;
-/// With nothing coming for so long, nothing comes any more.
+/// Silence after which no more frames are expected.
 const SILENCE_NS: u64 = 60_000_000_000;
-/// Frames that may wait for us to read them from a router.
+/// Frames that may wait to be read from a router.
 const TRANSMIT_QUEUE: u32 = 16_384;
-/// Frames that may lie between the driver and a thread of ours.
+/// Frames that may wait between the driver and our thread.
 const WAITING: &str = "100000";
 
-/// Frames, and what they are to cross.
+/// Frames, and their carrier.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FrameTrain {
-    /// What carries them.
+    /// The carrier.
     pub by: Carrier,
-    /// Of the emulator's draws.
+    /// Seed of the emulator's draws.
     pub seed: u64,
-    /// In the order of their moments.
+    /// Frames in order of their moments.
     pub frames: Vec<Frame>,
 }
 
-/// What carries frames.
+/// Carrier of frames.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Carrier {
     /// The forward direction of an emulated link.
     Link(Box<LinkConfig>),
-    /// Routers of the guest's kernel, each of which sends through a netem of its own.
+    /// Routers of the guest's kernel, each with its own netem.
     Netem(Vec<Netem>),
-    /// A router of the guest's kernel, which sends at a rate through a queue that manages itself.
+    /// A router of the guest's kernel, which sends at a rate through an AQM queue.
     Queue(KernelQueue),
 }
 
 /// A frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Frame {
-    /// When it is handed over, since the train's beginning.
+    /// Sending time since the train's start.
     pub at_ns: u64,
-    /// Its length as an IP packet, [`SMALLEST_FRAME`] or more.
+    /// Length as an IP packet, at least [`SMALLEST_FRAME`].
     pub ip_bytes: u32,
-    /// Which flow it is of: its UDP source port.
+    /// Flow of the frame: its UDP source port.
     #[serde(default)]
     pub flow: u16,
     /// Its ECN field.
@@ -84,14 +84,14 @@ pub struct Frame {
     pub ecn: u8,
 }
 
-/// What came of a train. Moments are since its beginning.
+/// Result of a train. Times are since its start.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CarriedTrain {
-    /// When each frame was handed over.
+    /// When each frame was sent.
     pub sent_ns: Vec<u64>,
-    /// What came out, in its order: a frame's number, and when.
+    /// Received frames in order of arrival: number and time.
     pub came: Vec<(u32, u64)>,
-    /// Those that came out marked Congestion Experienced.
+    /// Frames received with a Congestion Experienced mark.
     #[serde(default)]
     pub marked: Vec<u32>,
 }
@@ -114,7 +114,7 @@ pub fn carry(train: &FrameTrain) -> Result<CarriedTrain> {
                 ends = Some(match ends {
                     None => (enter, leave),
                     Some((near, before)) => {
-                        // Frames go from one router to the next at once.
+                        // Frames pass from one router to the next at once.
                         links.push(driver.add(
                             key,
                             &LinkConfig::default(),
@@ -161,7 +161,7 @@ fn broken(cause: impl std::fmt::Display) -> LabError {
     LabError::Driver(format!("frames: {cause}"))
 }
 
-/// Two ends of a socket that keeps packets apart: ours, and the driver's in place of a device.
+/// Two ends of a socket that preserves packet boundaries: ours, and the driver's in place of a device.
 fn pair() -> Result<(Tun, Tun)> {
     let (ours, drivers) = UnixDatagram::pair().map_err(broken)?;
     let device = |end: UnixDatagram| -> Result<Tun> {
@@ -172,7 +172,7 @@ fn pair() -> Result<(Tun, Tun)> {
     Ok((device(ours)?, device(drivers)?))
 }
 
-/// A router in a namespace of its own: the devices by which frames enter it and leave it, the latter through what is installed there.
+/// Creates a router in its own namespace: the devices by which frames enter and leave it, the latter through what `install` sets up.
 fn router(install: impl FnOnce(&mut Netlink) -> bdp_sys::Result<()> + Send) -> Result<(Tun, Tun)> {
     let make = move || -> Result<(Tun, Tun)> {
         namespace::enter_own_network()?;
@@ -200,7 +200,7 @@ fn router(install: impl FnOnce(&mut Netlink) -> bdp_sys::Result<()> + Send) -> R
     made.map_err(|_| broken("a router panicked"))?
 }
 
-/// Puts a queue and its wire on the device by which frames leave.
+/// Installs a queue and its wire on the device by which frames leave.
 fn install(netlink: &mut Netlink, queue: &KernelQueue) -> bdp_sys::Result<()> {
     let bytes_per_second = queue.rate.as_bps() / 8;
     let options = kernel_queue::options(queue);
@@ -211,7 +211,7 @@ fn install(netlink: &mut Netlink, queue: &KernelQueue) -> bdp_sys::Result<()> {
     netlink.set_queue("leave", Parent::OfRate, &options)
 }
 
-/// A frame, but for its number.
+/// A frame without its number.
 fn frame(Frame { ip_bytes, flow, ecn, .. }: Frame) -> Vec<u8> {
     let length = ip_bytes.clamp(SMALLEST_FRAME, u32::from(u16::MAX)) as u16;
     let mut data = vec![0; usize::from(length)];

@@ -1,4 +1,4 @@
-//! The outside of a host: its process, its control stream, its devices.
+//! A host seen from the lab: its process, its control stream, its devices.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -16,7 +16,7 @@ use bdp_wire::setup::{HostSetup, SetupAnswer};
 
 use crate::{LabError, offload};
 
-/// How long a process may take to become a host.
+/// Deadline for a process to become a host.
 const SETUP_DEADLINE: Duration = Duration::from_secs(20);
 
 /// A program and its arguments.
@@ -36,13 +36,13 @@ impl Program {
     }
 }
 
-/// What becomes a host: it calls [`crate::agent::enter`] with its end of the control stream, and serves it then.
+/// What becomes a host: it calls [`crate::agent::enter`] with its end of the control stream, and then serves it.
 #[derive(Debug, Clone)]
 pub enum AgentCommand {
     /// A process. The control stream is its standard input, and its last argument the process id of its parent.
     Process(Program),
-    /// A thread of this process, which must be root: a network namespace may be a thread's own. That is for guests, where a process
-    /// takes as long to start as a thousand segments to send.
+    /// A thread of this process, which must be root, so that the thread can have its own network namespace. For
+    /// guests, where starting a process takes as long as sending a thousand segments.
     Thread(fn(UnixStream)),
 }
 
@@ -55,20 +55,20 @@ pub struct LabCommands {
     pub keeper: Program,
 }
 
-/// A running host. Dropped, its process is killed and reaped, and with it the namespace goes; a thread ends with its control stream.
+/// A running host. When dropped, its process is killed and reaped, which ends the namespace; a thread ends with its control stream.
 #[derive(Debug)]
 pub(crate) struct Host {
-    /// `None` of a thread.
+    /// `None` for a thread.
     child: Option<Child>,
-    /// What is known of it in `/proc`.
+    /// Its folder in `/proc`.
     seen_at: PathBuf,
     pub(crate) privilege: Privilege,
-    /// By which its routes are changed, where they do.
+    /// Socket for changing its routes, if they change.
     pub(crate) netlink: Option<Netlink>,
 }
 
 impl Host {
-    /// Starts one; gives its control stream and its devices in the setup's order.
+    /// Starts one; returns its control stream and its devices in the setup's order.
     pub(crate) fn start(
         command: &AgentCommand,
         setup: &HostSetup,
@@ -140,12 +140,12 @@ impl Host {
         Ok((host, ours, devices))
     }
 
-    /// Its folder in `/proc`, by which its namespaces are found.
+    /// Its folder in `/proc`, where its namespaces are found.
     pub(crate) fn seen_at(&self) -> &Path {
         &self.seen_at
     }
 
-    /// Its process id, where it is a process of its own.
+    /// Its process id, if it is a process of its own.
     pub(crate) fn process_id(&self) -> Option<u32> {
         self.child.as_ref().map(Child::id)
     }
@@ -154,7 +154,7 @@ impl Host {
 impl Drop for Host {
     fn drop(&mut self) {
         let Some(child) = &mut self.child else { return };
-        // Gone already is as good.
+        // Already ended is fine.
         let _ = child.kill();
         let _ = child.wait();
     }

@@ -1,4 +1,4 @@
-//! Kernels of guests: user-mode Linux with time travel, found by name in a few folders, described by what their files say.
+//! Kernels of guests: user-mode Linux with time travel, found by name in a few folders, described by the content of their files.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -10,31 +10,31 @@ use std::path::{Path, PathBuf};
 use bdp_model::plain;
 use bdp_sys::places;
 
-/// The kernels that `make kernel` builds from Debian's sources, in the order in which one is taken where none is named.
+/// Kernels that `make kernel` builds from Debian's sources, in the order of preference.
 pub const KNOWN: [&str; 3] = ["linux-6.12", "linux-6.1", "linux-7.2"];
 
-/// What names a kernel by its file.
+/// Prefix of a kernel named by its file.
 const BY_PATH: &str = "kernel:";
 
-/// The folder to look in, and no other.
+/// Environment variable of the only folder to search.
 const FOLDER_VARIABLE: &str = "BDP_KERNELS";
 
 /// A kernel that guests can boot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kernel {
-    /// What it was asked for by: `linux-6.12` or `kernel:PATH`.
+    /// Requested name: `linux-6.12` or `kernel:PATH`.
     pub name: String,
-    /// Its program.
+    /// Path of its program.
     pub path: PathBuf,
     /// Its release, as `uname -r` prints it in a guest.
     pub version: String,
-    /// The congestion controls that are compiled in, sorted.
+    /// Built-in congestion controls, sorted.
     pub congestion_controls: Vec<String>,
-    /// Whether its randomness follows from the parameter `bdp_seed`: without, no two guests draw the same.
+    /// Whether its random numbers follow from the parameter `bdp_seed`: without, every guest draws differently.
     pub seeded: bool,
 }
 
-/// Why there is no such kernel, in one line with the way out.
+/// Why there is no such kernel, in one line with the remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KernelError {
     /// No stack has this name.
@@ -43,7 +43,7 @@ pub enum KernelError {
          stacks' lists installed ones)"
     )]
     Unknown(String),
-    /// It is in none of the folders.
+    /// None of the folders has it.
     #[error(
         "{name} is not built{}; run {} in a checkout of bdp, about 2 minutes ('bdp help stacks' lists the folders searched)",
         only(folder),
@@ -52,7 +52,7 @@ pub enum KernelError {
     Missing {
         /// Its name.
         name: String,
-        /// The only folder that was looked in, where one was named.
+        /// The only folder that was searched, if one was named.
         folder: Option<PathBuf>,
     },
     /// Its file can't be read.
@@ -60,16 +60,16 @@ pub enum KernelError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         cause: String,
     },
-    /// Its file is no program for this user.
+    /// This user can't execute its file.
     #[error("kernel '{}' is not executable; run 'chmod +x {}'", path.display(), path.display())]
     NotExecutable {
         /// The file.
         path: PathBuf,
     },
-    /// It is a user-mode Linux, but one whose clock is the machine's.
+    /// It is a user-mode Linux, but one that uses the machine's clock.
     #[error(
         "kernel '{}' (Linux {version}) was built without CONFIG_UML_TIME_TRAVEL_SUPPORT; 'make kernel' \
          builds one with it", path.display()
@@ -83,7 +83,7 @@ pub enum KernelError {
 }
 
 impl KernelError {
-    /// The command that builds what is missing, where one does.
+    /// Command that builds the missing part, if there is one.
     pub fn command(&self) -> Option<String> {
         match self {
             KernelError::Missing { name, .. } => Some(command(name)),
@@ -110,27 +110,27 @@ fn command(name: &str) -> String {
     }
 }
 
-/// Whether a name is that of a kernel for guests, there or not.
+/// Whether a name is that of a guest kernel, available or not.
 pub fn is_name(name: &str) -> bool {
     name.starts_with(BY_PATH) || version_of(name).is_some()
 }
 
-/// The kernel of a name: `linux-VERSION`, looked for in the folders, or `kernel:PATH`.
+/// Finds the kernel of a name: `linux-VERSION`, searched in the folders, or `kernel:PATH`.
 pub fn find(name: &str) -> Result<Kernel, KernelError> {
     Folders::of_process().find(name)
 }
 
-/// The kernel that is taken where none is named: the first of [`KNOWN`] that is there.
+/// The default kernel: the first of [`KNOWN`] that is available.
 pub fn default() -> Result<Kernel, KernelError> {
     Folders::of_process().default()
 }
 
-/// The known kernels, and after them others that lie in the folders, by their paths.
+/// The known kernels, followed by others in the folders, by their paths.
 pub fn list() -> Vec<(String, Result<Kernel, KernelError>)> {
     Folders::of_process().list()
 }
 
-/// Where kernels are looked for, the first place first.
+/// Folders to search for kernels, in order.
 struct Folders {
     folders: Vec<PathBuf>,
     /// Whether [`FOLDER_VARIABLE`] named the only one.
@@ -182,12 +182,12 @@ impl Folders {
         for name in KNOWN {
             match self.find(name) {
                 Ok(kernel) => return Ok(kernel),
-                // One that is there and can't be used says more than one that is not.
+                // One that exists and can't be used is a better error than a missing one.
                 Err(KernelError::Missing { .. }) => {}
                 Err(error) => first = first.or(Some(error)),
             }
         }
-        // The one of the oldest source is the one that every supported Debian builds.
+        // Every supported Debian builds the one of the oldest source.
         Err(first.unwrap_or_else(|| self.find("linux-6.1").expect_err("it is missing")))
     }
 
@@ -211,12 +211,12 @@ impl Folders {
     }
 }
 
-/// The numbers of `linux-6.12`, to sort by.
+/// The numbers of `linux-6.12`, as a sort key.
 fn version_of(name: &str) -> Option<Vec<u32>> {
     name.strip_prefix("linux-")?.split('.').map(|part| part.parse().ok()).collect()
 }
 
-/// What a kernel's file says about it. It is not run: the text of its configuration and its banner lie in it as they are.
+/// Reads a kernel's description from its file without running it: the file contains the text of its configuration and its banner.
 fn read(name: &str, path: &Path) -> Result<Kernel, KernelError> {
     let unreadable = |cause: String| KernelError::Unreadable { path: path.to_owned(), cause };
     let facts = Facts::read(path).map_err(|e| unreadable(plain::in_words(&e.to_string())))?;
@@ -235,11 +235,11 @@ fn read(name: &str, path: &Path) -> Result<Kernel, KernelError> {
     Ok(Kernel { name: name.to_owned(), path, version, congestion_controls, seeded })
 }
 
-/// What is found in a kernel's file.
+/// Facts found in a kernel's file.
 #[derive(Default)]
 struct Facts {
     version: Option<String>,
-    /// What is compiled in, without `CONFIG_`.
+    /// Built-in options, without `CONFIG_`.
     options: BTreeSet<String>,
 }
 
@@ -257,7 +257,7 @@ impl Facts {
             if reader.read_until(b'\n', &mut piece)? == 0 {
                 return Ok(facts);
             }
-            // Strings of C end with a zero byte, these with a newline before it.
+            // C strings end with a zero byte; these have a newline before it.
             let begin = piece.iter().rposition(|byte| *byte == 0).map_or(0, |zero| zero + 1);
             if let Ok(text) = std::str::from_utf8(&piece[begin..]) {
                 facts.note(text.trim_end());
@@ -277,7 +277,7 @@ impl Facts {
     }
 }
 
-/// The congestion controls of a configuration, by the names that TCP_CONGESTION takes.
+/// Congestion controls of a configuration, by their TCP_CONGESTION names.
 fn controls(options: &BTreeSet<String>) -> Vec<String> {
     let mut names: Vec<String> = options
         .iter()
@@ -301,7 +301,7 @@ mod tests {
     const OPTIONS: &str = "CONFIG_UML=y\n\0CONFIG_UML_TIME_TRAVEL_SUPPORT=y\n\0CONFIG_UML_BDP_SEED=y\n\0\
         CONFIG_TCP_CONG_ADVANCED=y\n\0CONFIG_TCP_CONG_HSTCP=y\n\0CONFIG_TCP_CONG_BBR=y\n\0# CONFIG_SMP is not set\n\0";
 
-    /// A file with what a kernel's has, between bytes that are no text.
+    /// Writes a file with a kernel's texts between binary bytes.
     fn write(folder: &Path, name: &str, text: &str) {
         let mut bytes = b"\x7fELF\0\xff\xfe\n\xff\0Linux version %s\n\0".to_vec();
         bytes.extend(text.as_bytes());

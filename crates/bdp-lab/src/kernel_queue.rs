@@ -1,4 +1,4 @@
-//! The options by which the kernel's queues are made like the emulator's.
+//! Options that make the kernel's queues like the emulator's.
 
 use bdp_model::queue::{Queue, QueueParameter, QueueValue, Red};
 use bdp_model::units::{Nanos, Rate};
@@ -6,25 +6,25 @@ use bdp_sys::qdisc_managed::{Options, cake, codel, dual_pi2, fq_codel, pie, red}
 
 use serde::{Deserialize, Serialize};
 
-/// A queue of the kernel's that manages itself, before a rate.
+/// An actively managed kernel queue, before a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct KernelQueue {
     /// The queue.
     pub queue: Queue,
-    /// Packets that may wait; of RED IP bytes.
+    /// Packets that may wait; for RED, IP bytes.
     pub limit_packets: u32,
-    /// Of the wire.
+    /// Rate of the wire.
     pub rate: Rate,
-    /// Bytes beside each IP packet that take time at that rate.
+    /// Additional wire bytes per IP packet.
     pub overhead_bytes: u32,
 }
 
-/// More than any queue takes of the kernel's memory: the limit decides.
+/// More than any queue uses of the kernel's memory: the limit decides.
 const MEMORY: u32 = 1 << 30;
 
 pub(crate) fn options(kernel: &KernelQueue) -> Options {
     let limit = kernel.limit_packets;
-    // What stands beside the parameters.
+    // Options beside the parameters.
     let options = match &kernel.queue {
         Queue::Codel(_) => Options::new("codel").with(codel::LIMIT, limit),
         Queue::FqCodel(_) => {
@@ -64,7 +64,7 @@ fn of_two_to_32(share: f64) -> u32 {
 }
 
 impl KernelQueue {
-    /// Whether it keeps to its rate by itself.
+    /// Whether it enforces its rate by itself.
     pub(crate) fn shapes(&self) -> bool {
         matches!(self.queue, Queue::Cake(_))
     }
@@ -74,7 +74,7 @@ impl KernelQueue {
 fn red_options(config: &Red, kernel: &KernelQueue) -> Options {
     let flags = if config.ecn { red::ECN } else { 0 } | if config.harddrop { red::HARDDROP } else { 0 };
     let weight = config.weight_log().unwrap_or(9);
-    // The probability over the distance of the thresholds, as a power of two.
+    // The probability divided by the distance of the thresholds, as a power of two.
     let mut share = config.probability.fraction() / f64::from(config.max_bytes - config.min_bytes);
     let mut power = 0u8;
     while power < 31 && share <= 1.0 {

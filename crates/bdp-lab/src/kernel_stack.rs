@@ -1,5 +1,6 @@
-//! This kernel as a stack that runs in steps, beside stacks that are no kernels: its sockets do what the commands say, in a namespace of their
-//! own, and its packets come and go by a device that no other host is behind. For a guest, whose clock stands still while anything runs.
+//! This kernel as a stack that runs in steps, beside stacks that are no kernels: its sockets follow the commands,
+//! in their own namespace, and its packets pass through a device without another host behind it. For a guest,
+//! whose clock stands still while anything runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{ErrorKind, Read, Write};
@@ -28,13 +29,13 @@ const SYN_RECEIVED: u8 = 3;
 const TIME_WAIT: u8 = 6;
 const CLOSED: u8 = 7;
 
-/// The kernel, as far as a namespace of its own shows it.
+/// The kernel, as seen in its own namespace.
 pub struct KernelStack {
     version: String,
     network: Network,
     netlink: Netlink,
     device: Tun,
-    /// What it listens at: all of its addresses.
+    /// Address that it listens on: any.
     any: IpAddr,
     /// Other hosts that it has a route to.
     known: BTreeSet<IpAddr>,
@@ -43,7 +44,7 @@ pub struct KernelStack {
     room: Vec<u8>,
 }
 
-/// A socket, and what is wanted of it.
+/// A socket and its pending commands.
 struct Held {
     end: End,
     report: SocketReport,
@@ -65,7 +66,7 @@ fn failed(error: impl std::fmt::Display) -> StackError {
 }
 
 impl KernelStack {
-    /// With these settings, and sysctls of its namespace, into which the calling thread moves.
+    /// Creates it with these settings, and sysctls of its namespace, which the calling thread enters.
     pub fn new(settings: &Settings, sysctls: &BTreeMap<String, String>) -> Result<Self, StackError> {
         namespace::enter_own_network().map_err(failed)?;
         let network = Network::of_this_thread().map_err(failed)?;
@@ -113,7 +114,7 @@ impl KernelStack {
         self.sockets.insert(socket, held);
     }
 
-    /// Sees to a route to a host.
+    /// Makes sure of a route to a host.
     fn route(&mut self, to: IpAddr) -> Result<(), StackError> {
         if self.known.insert(to) {
             let route = HostRoute { to, via: None, device: DEVICE, initial_window: self.initial_window };
@@ -171,7 +172,7 @@ fn options_of(options: &SocketOptions) -> TcpOptions {
     }
 }
 
-/// Where a packet comes from.
+/// Source address of a packet.
 fn source(packet: &[u8]) -> Option<IpAddr> {
     match packet.first()? >> 4 {
         4 => Some((*packet.get(12..)?.first_chunk::<4>()?).into()),
@@ -196,7 +197,7 @@ impl Stack for KernelStack {
             }
             self.device.send(&packet, VirtioHeader::default()).map_err(failed)?;
         }
-        // What they are given may free room for more, and what they take may open a window.
+        // Received packets may free room for more, and reads may open a window.
         self.sockets.values_mut().for_each(Held::serve);
         while let Some((length, _)) = self.device.receive(&mut self.room).map_err(failed)? {
             done.packets.push(self.room[..length].to_vec());
@@ -217,7 +218,7 @@ impl Stack for KernelStack {
 }
 
 impl Held {
-    /// Gives the kernel what it takes, takes what it has, and looks where the connection stands.
+    /// Writes what the kernel accepts, reads what it has, and updates the connection's state.
     fn serve(&mut self) {
         if let End::Listening(listener) = &self.end {
             let Ok((stream, _)) = listener.accept() else { return };

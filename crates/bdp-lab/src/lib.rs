@@ -1,8 +1,8 @@
 //! Hosts as anonymous network namespaces, joined by emulated links that a thread drives in real time.
 //!
-//! [`Testbed`] is what a case runs on: its hosts, each an agent process in a namespace of its own, and its links, each
-//! two TUN devices with a [`bdp_link::Link`] between them. [`driver`] moves the packets, [`fidelity`] judges how well.
-//! Nothing has a name outside the processes: when they end, all of it is gone.
+//! A case runs on a [`Testbed`]: its hosts, each an agent process in its own namespace, and its links, each two
+//! TUN devices with a [`bdp_link::Link`] between them. [`driver`] moves the packets, [`fidelity`] judges how
+//! well. Nothing has a name outside the processes: when they end, everything is gone.
 #![forbid(unsafe_code)]
 
 pub mod agent;
@@ -38,13 +38,13 @@ pub use testbed::{LinkOutcome, Testbed};
 
 use bdp_sys::SysError;
 
-/// What the lab comes to.
+/// Result of a lab operation.
 pub type Result<T, E = LabError> = std::result::Result<T, E>;
 
-/// Why the lab could not be built or kept up.
+/// Why the lab could not be built or kept running.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// The system does not let this user build one.
+    /// The system does not allow this user to build one.
     #[error(
         "the lab needs network namespaces and {}: {cause}; {}",
         bdp_sys::tun::CONTROL_PATH,
@@ -62,31 +62,31 @@ pub enum LabError {
     Host {
         /// Its name.
         host: String,
-        /// What happened.
+        /// Cause.
         cause: String,
     },
-    /// The scenario asks for something that the lab can't build.
+    /// The scenario requests something that the lab can't build.
     #[error("{0}")]
     Topology(String),
-    /// A stack that is no kernel did not do what it should.
+    /// A stack that is no kernel misbehaved.
     #[error("host '{host}': {error}")]
     Stack {
         /// Its name.
         host: String,
-        /// What happened.
+        /// Cause.
         error: bdp_stack::StackError,
     },
     /// A guest could not be booted.
     #[error("{0}")]
     Guest(String),
-    /// A capture could not be begun.
+    /// A capture could not be started.
     #[error("{operation} '{path}' of a capture: {cause}; choose another folder with --capture")]
     Capture {
-        /// What was refused.
+        /// The refused operation.
         operation: &'static str,
-        /// Of which path.
+        /// Its path.
         path: String,
-        /// Why.
+        /// Cause.
         cause: String,
     },
     /// The thread that moves the packets ended.

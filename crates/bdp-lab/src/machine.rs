@@ -1,4 +1,4 @@
-//! The machine that carries the lab: whether it can.
+//! Whether the machine can run the lab.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use crate::LabError;
 use crate::agent::addresses;
 use crate::host::{AgentCommand, Host};
 
-/// Prepares the process for many hosts at once. A limit that can't be raised shows later, as the error of what met it.
+/// Prepares the process for many hosts at once. A limit that can't be raised shows later, as an error of the operation that hits it.
 pub fn prepare() {
     let _ = bdp_sys::process::raise_descriptor_limit();
 }
 
-/// Why no lab can be built here, or `None` where one can: shown by making a host, which ends at once.
+/// Why no lab can be built here; `None` if one can. Tested with a host that ends at once.
 pub fn obstacle(command: &AgentCommand) -> Option<LabError> {
     let device = DeviceSetup {
         name: "link0".to_owned(),

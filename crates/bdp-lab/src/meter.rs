@@ -1,4 +1,4 @@
-//! What the driver notes about one direction while it moves packets.
+//! What the driver measures on one direction while it moves packets.
 
 use bdp_model::histogram::Histogram;
 use bdp_model::link::DirectionConfig;
@@ -8,11 +8,11 @@ use crate::crossing::Crossings;
 /// Shortest busy stretch over which a rate is computed.
 const SHORTEST_STRETCH_NS: u64 = 100_000_000;
 
-/// Resolution at which busy times and delays are kept.
+/// Resolution of busy times and delays.
 const STEP_NS: u64 = 50_000_000;
-/// Steps that are kept: 24 hours.
+/// Number of steps kept: 24 hours.
 const MOST_STEPS: usize = 24 * 3600 * 20;
-/// A driver that looks at a device this long after its last look was away: what it finds then may have waited.
+/// A gap between two polls of a device that counts as being away: packets found then may have waited.
 const AWAY_NS: u64 = 20_000;
 
 /// Lateness, achieved rate, and what the devices did.
@@ -20,33 +20,33 @@ const AWAY_NS: u64 = 20_000;
 pub(crate) struct Meter {
     rate_bps: Option<u64>,
     overhead_bytes: u64,
-    /// Actual minus due, of every release.
+    /// Actual minus due time of every release.
     pub(crate) lateness: Histogram,
-    /// How long each packet may have waited in the sending device while the driver was away; 0 of one that was read at once.
+    /// How long each packet may have waited in the sending device while the driver was away; 0 for one read at once.
     pub(crate) unread: Histogram,
     /// Probes that crossed.
     pub(crate) crossings: Crossings,
     looks: Looks,
-    /// Wire segments that the receiving device would not take.
+    /// Wire segments that the receiving device refused.
     pub(crate) device_refused: u64,
-    /// Packets that were not of any flow.
+    /// Packets of no flow.
     pub(crate) not_ours: u64,
-    /// Packets handed to the receiving device, a super-packet being one.
+    /// Packets delivered to the receiving device, a super-packet counting as one.
     pub(crate) delivered: u64,
-    /// Packets read from the sending device, a super-packet being one.
+    /// Packets read from the sending device, a super-packet counting as one.
     pub(crate) read: u64,
     stretch: Option<Stretch>,
-    /// How long the wire was taken by packets whose serialisation ended in each [`STEP_NS`] since the beginning.
+    /// Time on the wire of packets whose serialisation ended in each [`STEP_NS`] since the start.
     busy_ns: Vec<u64>,
-    /// The longest that a packet lay unread or was late, in each of the same steps.
+    /// The longest that a packet lay unread or was late, in each of these steps.
     worst_ns: Vec<u64>,
     begun_ns: u64,
-    /// The delays of both directions.
+    /// Sum of the delays of both directions.
     round_trip_ns: u64,
     best: Option<(u64, f64)>,
 }
 
-/// The step of a moment, where so many are kept.
+/// The step of a moment, if within the steps kept.
 fn step_of(steps: &mut Vec<u64>, begun_ns: u64, at_ns: u64) -> Option<&mut u64> {
     let step = (at_ns.saturating_sub(begun_ns) / STEP_NS) as usize;
     if step < MOST_STEPS && steps.len() <= step {
@@ -64,7 +64,7 @@ struct Stretch {
 }
 
 impl Meter {
-    /// Of a direction whose sending device is looked at from `now_ns` on, beside the way back.
+    /// Creates the meter of a direction whose sending device is polled from `now_ns` on, given the way back.
     pub(crate) fn new(config: &DirectionConfig, back: &DirectionConfig, now_ns: u64) -> Self {
         Self {
             rate_bps: config.rate.filter(|_| config.rate_over_time.is_none()).map(|r| r.as_bps()),
@@ -76,7 +76,7 @@ impl Meter {
         }
     }
 
-    /// A look at the sending device at `now_ns` found nothing.
+    /// Notes that a poll of the sending device at `now_ns` found nothing.
     pub(crate) fn found_nothing(&mut self, now_ns: u64) {
         let over = self.looks.note(now_ns);
         self.note_away(over);
@@ -84,7 +84,7 @@ impl Meter {
         self.note_away(over);
     }
 
-    /// A look at the sending device at `now_ns` found a packet, which was read.
+    /// Notes that a poll of the sending device at `now_ns` found a packet, which was read.
     pub(crate) fn found_packet(&mut self, now_ns: u64) {
         let over = self.looks.note(now_ns);
         self.note_away(over);
@@ -95,32 +95,32 @@ impl Meter {
         }
     }
 
-    /// A packet was read the moment it came.
+    /// Notes that a packet was read the moment it arrived.
     pub(crate) fn found_at_once(&mut self) {
         self.read += 1;
         self.passed_through();
     }
 
-    /// A packet entered from another link, past the sending device.
+    /// Notes that a packet entered from another link, bypassing the sending device.
     pub(crate) fn passed_through(&mut self) {
         self.unread.record(0);
     }
 
-    /// The receiving device would not take a packet that was noted as delivered.
+    /// Notes that the receiving device refused a packet counted as delivered.
     pub(crate) fn refused_after_all(&mut self) {
         self.delivered -= 1;
         self.device_refused += 1;
     }
 
-    /// The driver slept until something came, and has been ready to run since `ready_ns`.
+    /// Notes that the driver slept until a packet arrived, and has been ready to run since `ready_ns`.
     pub(crate) fn slept_until(&mut self, ready_ns: u64) {
         if self.looks.away.is_none() {
             self.looks.last_ns = self.looks.last_ns.max(ready_ns);
         }
     }
 
-    /// What was found after the driver had been away waited for part of that time: a flow sends what a round trip lets it send and
-    /// then waits too, so that packets come evenly over the first round trip of it, and not after.
+    /// Packets found after the driver had been away waited for part of that time: a flow sends what a round trip
+    /// allows and then waits too, so packets arrive evenly over the first round trip of it, and not after.
     fn note_away(&mut self, away: Option<Away>) {
         let Some(Away { for_ns, until_ns, found: found @ 1.. }) = away else { return };
         let waited = for_ns - for_ns.min(self.round_trip_ns) / 2;
@@ -128,7 +128,7 @@ impl Meter {
         self.worst(until_ns, waited);
     }
 
-    /// Keeps the worst delay that a packet met at this moment.
+    /// Keeps the worst delay of a packet at this moment.
     fn worst(&mut self, at_ns: u64, delay_ns: u64) {
         if let Some(step) = step_of(&mut self.worst_ns, self.begun_ns, at_ns) {
             *step = (*step).max(delay_ns);
@@ -141,7 +141,7 @@ impl Meter {
         self.worst_ns.iter().skip(step.saturating_sub(1)).take(3).copied().max().unwrap_or(0)
     }
 
-    /// Notes the release at `released` of wire segments of `ip_bytes` together, the last of which was due at `due`.
+    /// Notes the release at `released` of wire segments of `ip_bytes` in total, the last of which was due at `due`.
     pub(crate) fn note_release(&mut self, due: u64, released: u64, segments: u32, ip_bytes: u64) {
         let late = released.saturating_sub(due);
         self.lateness.record(late);
@@ -155,7 +155,7 @@ impl Meter {
             *step += serialisation;
         }
         match &mut self.stretch {
-            // Back to back: this one's serialisation began when the last one's ended (to the rounding).
+            // Back to back: this one's serialisation began when the last one's ended (within rounding).
             Some(s) if due.abs_diff(s.last_due + serialisation) <= 2 => {
                 s.last_due = due;
                 s.wire_bytes += wire_bytes;
@@ -176,47 +176,47 @@ impl Meter {
         }
     }
 
-    /// Share of a span of the monotonic clock during which the wire was busy, to the nearest steps; `None` without a rate, and
-    /// of a span shorter than two steps.
+    /// Share of a span of the monotonic clock during which the wire was busy, to the nearest steps; `None` without a
+    /// rate, and for a span shorter than two steps.
     pub(crate) fn busy(&self, from_ns: u64, to_ns: u64) -> Option<f64> {
         self.rate_bps.filter(|&rate| rate > 0)?;
         let step = |at: u64| (at.saturating_sub(self.begun_ns) / STEP_NS) as usize;
-        // What leaves the wire is due one delay later: the first step of the span may hold what came before it.
+        // What leaves the wire is due one delay later: the first step of the span may contain earlier packets.
         let (from, to) = (step(from_ns) + 1, step(to_ns));
         let steps = to.checked_sub(from).filter(|&steps| steps > 0)?;
         let busy: u64 = self.busy_ns.iter().skip(from).take(steps).sum();
         Some((busy as f64 / (steps as u64 * STEP_NS) as f64).min(1.0))
     }
 
-    /// Wire rate of what was released, by when it was due, over the longest stretch without a gap; `None` below a tenth of a second.
+    /// Wire rate of the releases, by due time, over the longest stretch without a gap; `None` below a tenth of a second.
     pub(crate) fn achieved_bps(&mut self) -> Option<f64> {
         self.close_stretch();
         self.best.map(|(_, bps)| bps)
     }
 }
 
-/// When the sending device was looked at.
+/// Times at which the sending device was polled.
 #[derive(Debug, Clone, Copy, Default)]
 struct Looks {
     last_ns: u64,
     away: Option<Away>,
 }
 
-/// The driver was away, and what it has found since may have come meanwhile.
+/// The driver was away, and packets found since may have arrived meanwhile.
 #[derive(Debug, Clone, Copy)]
 struct Away {
-    /// For how long, and until when.
+    /// Duration and end.
     for_ns: u64,
     until_ns: u64,
     found: u64,
 }
 
 impl Looks {
-    /// The time away that ends with a look at `now_ns`, where the driver had been away before it and what came meanwhile is read.
+    /// The time away that ends with a poll at `now_ns`, if the driver was away before it and reads what arrived meanwhile.
     fn note(&mut self, now_ns: u64) -> Option<Away> {
         let gap = now_ns.saturating_sub(self.last_ns);
         self.last_ns = now_ns;
-        // What is found later than as long as the driver was away came after it.
+        // Packets found later than the time away lasted arrived after it.
         let over = self.away.take_if(|away| gap > AWAY_NS || now_ns > away.until_ns + away.for_ns);
         if gap > AWAY_NS {
             self.away = Some(Away { for_ns: gap, until_ns: now_ns, found: 0 });
@@ -288,7 +288,7 @@ mod tests {
         assert_eq!(idle_meter(0).busy(0, 1_000_000_000), None);
     }
 
-    /// Of a direction with so many milliseconds of delay, and the same back.
+    /// A meter of a direction with this many milliseconds of delay, and as many back.
     fn idle_meter(delay_ms: u64) -> Meter {
         let config = DirectionConfig { delay: Nanos::millis(delay_ms), ..Default::default() };
         Meter::new(&config, &config, 0)
@@ -297,11 +297,11 @@ mod tests {
     #[test]
     fn packets_found_after_the_driver_was_away_have_waited() {
         let mut meter = idle_meter(1);
-        // Looks 5 us apart: nothing waits.
+        // Polls 5 us apart: nothing waits.
         meter.found_nothing(5_000);
         meter.found_packet(10_000);
         assert_eq!(meter.unread.max(), 0);
-        // Away for 3 ms: what lies there came within the first 2 ms of it, one round trip.
+        // Away for 3 ms: the packets there arrived within the first 2 ms of it, one round trip.
         meter.found_packet(3_010_000);
         meter.found_packet(3_012_000);
         meter.found_nothing(3_014_000);

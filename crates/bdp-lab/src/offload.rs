@@ -1,4 +1,4 @@
-//! What a device leaves to be done for a packet, between the kernel's words and the emulator's.
+//! Work that a device leaves on a packet, translated between the kernel's terms and the emulator's.
 
 use std::borrow::Cow;
 
@@ -6,12 +6,12 @@ use bdp_link::{Offload, Packet, PartialChecksum, Segmentation, Segments, Transpo
 use bdp_sys::tun::{Framing, VirtioHeader};
 use bdp_wire::setup::DeviceSetup;
 
-/// What crosses the descriptor of a device that was set up so.
+/// Framing on the descriptor of a device with this setup.
 pub(crate) fn framing(device: &DeviceSetup) -> Framing {
     if device.super_packets { Framing::SuperPackets } else { Framing::Segments }
 }
 
-/// From the kernel's header. A segmentation that is not known is left out, and such a packet passes whole.
+/// Decodes the kernel's header. An unknown segmentation is left out, and such a packet passes whole.
 pub(crate) fn decode(header: VirtioHeader) -> Offload {
     let transport = match header.gso_type & !VirtioHeader::GSO_ECN {
         VirtioHeader::GSO_TCP_V4 | VirtioHeader::GSO_TCP_V6 => Some(Transport::Tcp),
@@ -26,7 +26,7 @@ pub(crate) fn decode(header: VirtioHeader) -> Offload {
     }
 }
 
-/// To the kernel's header.
+/// Encodes the kernel's header.
 pub(crate) fn encode(packet: &Packet) -> VirtioHeader {
     let mut header = VirtioHeader::default();
     let Some(PartialChecksum { start, offset }) = packet.offload.checksum else { return header };
@@ -48,7 +48,7 @@ pub(crate) fn encode(packet: &Packet) -> VirtioHeader {
     VirtioHeader { gso_type, gso_size: size, headers_bytes: start + transport_bytes, ..header }
 }
 
-/// What the wire would carry of a packet: each segment by itself, its checksum complete.
+/// The wire segments of a packet, each with its checksum complete.
 pub(crate) fn wire_segments(packet: &Packet) -> impl Iterator<Item = Cow<'_, [u8]>> {
     let segments = Segments::of(packet);
     (0..segments.count()).map(move |i| match packet.offload.checksum {

@@ -1,9 +1,8 @@
-//! A program of one's own on a host: its network is the host's, its processes are a namespace of their own that ends with it, and the
-//! other hosts have names.
+//! A user's program on a host: its network is the host's, its processes have their own namespace that ends with it, and the other hosts have names.
 //!
-//! Two processes of bdp stand before it. The *warden* leaves this machine's network for the host's, and hands on the signals that ask for an end; what it
-//! starts is the first process of the program's namespace, the *first*, which takes note of orphans. Killed, either takes with it all that
-//! the program left.
+//! Two processes of bdp stand before it. The *warden* leaves this machine's network for the host's, and passes on
+//! the signals that ask for an end; it starts the first process of the program's namespace, the *first*, which
+//! reaps orphans. Killing either kills everything that the program left.
 
 use std::ffi::OsString;
 use std::fs;
@@ -18,18 +17,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::host::Program;
 
-/// Exit code where bdp itself could not start a program, as `env` and `timeout` have it.
+/// Exit code if bdp itself could not start a program, as in `env` and `timeout`.
 pub const NOT_STARTED: u8 = 125;
-/// Where there is such a program, and it can't be run.
+/// Exit code if the program exists and can't be run.
 const NOT_RUNNABLE: u8 = 126;
-/// Where there is none.
+/// Exit code if there is no such program.
 const NOT_FOUND: u8 = 127;
-/// How long a program that was asked to end may go on.
+/// How long a program that was asked to end may continue.
 const GRACE: Duration = Duration::from_secs(2);
-/// The argument that tells the first process of a program's namespace from its warden.
+/// Argument that distinguishes the first process of a program's namespace from its warden.
 const FIRST: &str = "first";
 
-/// A host as programs on it see it.
+/// A host as its programs see it.
 #[derive(Debug, Clone)]
 pub struct ProgramPlace {
     /// Its name.
@@ -40,26 +39,26 @@ pub struct ProgramPlace {
     pub(crate) own_users: bool,
     /// Its addresses, in the order of its links.
     pub own: Vec<IpAddr>,
-    /// The other hosts, each by the address that leads there.
+    /// The other hosts, each with the address that leads there.
     pub others: Vec<(String, IpAddr)>,
 }
 
 /// How a program is run.
 #[derive(Debug, Clone, Default)]
 pub struct ProgramOptions {
-    /// Whether it serves others: what it leaves in the background stays as long as it is not asked to end, and it then has two seconds.
+    /// Whether it serves others: its background processes stay until it is asked to end, and then have two seconds.
     pub service: bool,
-    /// The processors that it keeps to; `None` all.
+    /// Processors that it is pinned to; `None` for all.
     pub cpus: Option<Vec<usize>>,
-    /// What it sees as its root; `None` this process's.
+    /// Its root folder; `None` for this process's.
     pub root: Option<PathBuf>,
-    /// Where it starts; `None` where this process is.
+    /// Its working folder; `None` for this process's.
     pub folder: Option<PathBuf>,
-    /// Its environment, beside what the place adds; `None` this process's.
+    /// Its environment, in addition to the place's; `None` for this process's.
     pub environment: Option<Vec<(String, String)>>,
 }
 
-/// What a warden has to know.
+/// Parameters of a warden.
 #[derive(Debug, Serialize, Deserialize)]
 struct Setup {
     parent: u32,
@@ -74,8 +73,8 @@ struct Setup {
 }
 
 impl ProgramPlace {
-    /// The command that runs words as a program here, by way of its warden: a process of `warden`, which calls [`run`] with the arguments that
-    /// follow its own. The thread that starts it must stay as long as the program shall.
+    /// The command that runs `words` as a program here, through its warden: a process of `warden`, which calls
+    /// [`run`] with the arguments that follow its own. The thread that starts it must live as long as the program.
     pub fn command(&self, warden: &Program, options: &ProgramOptions, words: &[OsString]) -> Command {
         let setup = Setup {
             parent: std::process::id(),
@@ -97,7 +96,7 @@ impl ProgramPlace {
         command
     }
 
-    /// What its programs have in their environment: its name, its address and those of the others.
+    /// Environment of its programs: its name, its address and those of the others.
     pub fn environment(&self) -> Vec<(String, String)> {
         let own = self.own.first().map(|address| ("BDP_ADDRESS".to_owned(), address.to_string()));
         let others = self.others.iter();
@@ -116,7 +115,7 @@ impl ProgramPlace {
         text
     }
 
-    /// Sockets of the host that wait for others: TCP that listens, and UDP that is bound.
+    /// Number of sockets on the host that await clients: listening TCP, and bound UDP.
     pub fn listeners(&self) -> usize {
         let in_table = |table: &str, state: &str| {
             let text = fs::read_to_string(self.seen_at.join("net").join(table)).unwrap_or_default();
@@ -134,8 +133,8 @@ fn variable(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
 }
 
-/// What a warden, and the first process of a program's namespace, does: the arguments are those that [`ProgramPlace::command`] wrote. Gives the exit
-/// code, or what went wrong, in a line, with it.
+/// Runs a warden, or the first process of a program's namespace: the arguments are those that
+/// [`ProgramPlace::command`] wrote. Returns the exit code, or an error in a line with its exit code.
 pub fn run(mut arguments: impl Iterator<Item = OsString>) -> Result<u8, (u8, String)> {
     let failed = |cause: String| (NOT_STARTED, cause);
     let mut word = arguments.next().ok_or_else(|| failed("nothing to run".to_owned()))?;
@@ -155,7 +154,7 @@ impl Setup {
         process::die_with_parent(self.parent);
         let supervisor = Supervisor::begin();
         if let Some(cpus) = &self.cpus {
-            // It helps the emulation, and its fidelity shows how far it went without.
+            // It helps the emulation, and the fidelity shows the result without.
             let _ = process::pin(0, cpus);
         }
         isolate::join(self.user.as_deref(), &self.network).map_err(|e| failed(e.to_string()))?;

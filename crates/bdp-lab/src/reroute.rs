@@ -1,4 +1,4 @@
-//! Routes that change while a case runs: at each moment the kernels of the hosts and the driver are given the new ones.
+//! Routes that change while a case runs: the hosts' kernels and the driver get the new ones at each moment.
 
 use std::net::IpAddr;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -13,30 +13,30 @@ use bdp_wire::setup::RouteSetup;
 use crate::driver::{Forwarding, Router};
 use crate::{LabError, Result};
 
-/// What is new from a moment on.
+/// Changes at a moment.
 #[derive(Debug)]
 pub(crate) struct Change {
-    /// When, since flows could start.
+    /// Time since flows could start.
     pub(crate) at_ns: u64,
-    /// What the kernels of hosts are asked.
+    /// Changes in the hosts' kernels.
     pub(crate) hosts: Vec<HostChange>,
-    /// All routers that the driver passes packets on for.
+    /// All routers that the driver forwards for.
     pub(crate) routers: Vec<Router>,
 }
 
-/// What a host's kernel is asked.
+/// Changes in a host's kernel.
 #[derive(Debug)]
 pub(crate) struct HostChange {
     /// Its name.
     pub(crate) host: String,
-    /// Routes that it gets, in place of those to the same addresses.
+    /// New routes, replacing those to the same addresses.
     pub(crate) new: Vec<RouteSetup>,
-    /// Addresses that it has no route to any more, but by the prefixes of its devices.
+    /// Addresses that it no longer has a route to, except by the prefixes of its devices.
     pub(crate) gone: Vec<IpAddr>,
 }
 
 impl HostChange {
-    /// From some routes of a host to others.
+    /// The changes from one set of a host's routes to another.
     pub(crate) fn between(host: &str, before: &[RouteSetup], after: &[RouteSetup]) -> Self {
         let gone = before.iter().map(|route| route.to).filter(|to| after.iter().all(|route| route.to != *to));
         let new = after.iter().filter(|route| !before.contains(route)).cloned();
@@ -44,7 +44,7 @@ impl HostChange {
     }
 }
 
-/// The changes of a case, and the sockets by which they are made.
+/// The changes of a case, and the sockets that make them.
 #[derive(Debug)]
 pub(crate) struct Rerouting(Mutex<State>);
 
@@ -56,12 +56,12 @@ enum State {
 }
 
 impl Rerouting {
-    /// Changes in the order of their times, of hosts that each have a socket.
+    /// Creates it with changes in order of time, of hosts that each have a socket.
     pub(crate) fn new(changes: Vec<Change>, sockets: Vec<(String, Netlink)>, forwarding: Forwarding) -> Self {
         Self(Mutex::new(State::Waiting { changes, sockets, forwarding }))
     }
 
-    /// Says when time zero is. Once.
+    /// Sets time zero, once.
     pub(crate) fn start(&self, zero_ns: u64) -> Result<()> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let State::Waiting { changes, mut sockets, forwarding } = std::mem::replace(&mut *state, State::Over)
@@ -87,7 +87,7 @@ impl Rerouting {
         Ok(())
     }
 
-    /// No change is made any more; what failed until now.
+    /// Stops making changes; returns the first failure.
     pub(crate) fn finish(&self) -> Result<()> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let State::Running { stop, thread } = std::mem::replace(&mut *state, State::Over) else {
@@ -120,7 +120,7 @@ impl Change {
     }
 }
 
-/// Waits for a moment; `false` where it is not worth waiting any more.
+/// Waits for a moment; `false` if stopped before.
 fn wait(until_ns: u64, stopped: &Receiver<()>) -> bool {
     loop {
         let left = until_ns.saturating_sub(clock::monotonic_ns());

@@ -1,8 +1,8 @@
-//! Frames without a stack: what the emulator itself carries, when the processors are not spent on TCP.
+//! Frames without a stack: the emulator's own capacity, when TCP takes no processor time.
 //!
-//! A thread offers super-packets to a link at an even rate and counts what comes out. The link, its driver, its clock and
-//! the system calls are those of any case; in place of the two TUN devices stand Unix sockets, which copy a packet as
-//! a device does and hand it to nobody.
+//! A thread offers super-packets to a link at an even rate and counts those that arrive. The link, its driver,
+//! its clock and the system calls are those of any case; in place of the two TUN devices there are Unix sockets,
+//! which copy a packet as a device does and deliver it to nobody.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
@@ -32,29 +32,29 @@ const SEGMENT: u16 = 1448;
 const SEGMENTS: usize = 45;
 const IP_BYTES: usize = 20;
 const TCP_BYTES: usize = 32;
-/// Room of a socket between driver and generator: some milliseconds, where the system allows it.
+/// Socket buffer between driver and generator: some milliseconds, if the system allows it.
 const BUFFER: usize = 4 << 20;
 
-/// How late a frame may be offered.
+/// Maximum lateness of offering a frame.
 const LATEST_NS: u64 = 500_000;
 
-/// What is offered to the link.
+/// Load offered to the link.
 #[derive(Debug, Clone, Copy)]
 pub struct Offered {
     /// Payload of the segments, per second.
     pub rate: Rate,
-    /// For how long.
+    /// Duration.
     pub time: Duration,
 }
 
-/// What came of it.
+/// Result of the load.
 #[derive(Debug)]
 pub struct Carried {
-    /// Payload that came out, over the time from the first packet to the last.
+    /// Payload rate, from the first packet received to the last.
     pub bps: f64,
-    /// Its direction of the link.
+    /// Figures of its direction of the link.
     pub direction: DirectionFidelity,
-    /// As that of a case.
+    /// Fidelity, judged like that of a case.
     pub fidelity: Fidelity,
 }
 
@@ -79,7 +79,7 @@ pub fn carry(config: &LinkConfig, offered: Offered, seed: u64) -> Result<Carried
             send(&near, offered)
         })?;
         let sent = source.join();
-        // What is in the link comes out within its delay; a queue that still stands then is counted as such.
+        // What is in the link arrives within its delay; a queue that remains then is counted as such.
         std::thread::sleep(Duration::from_nanos(config.forward.delay.as_ns()) + Duration::from_millis(50));
         over.store(true, Ordering::Relaxed);
         Ok::<_, std::io::Error>((sent, sink.join()))
@@ -96,7 +96,7 @@ pub fn carry(config: &LinkConfig, offered: Offered, seed: u64) -> Result<Carried
     let seen = Observation {
         lateness,
         directions: vec![direction.clone()],
-        // There is no stack that a probe could ask.
+        // There is no stack that a probe could reach.
         loops: vec![Loop {
             ends: "near and far".to_owned(),
             links: 1,
@@ -119,12 +119,12 @@ fn broken(cause: impl std::fmt::Display) -> LabError {
 
 fn keep_to(cpus: Option<&[usize]>) {
     if let Some(cpus) = cpus {
-        // Without it the fidelity shows what came of sharing.
+        // Without it the fidelity shows the effect of sharing.
         let _ = process::pin(0, cpus);
     }
 }
 
-/// Two ends of a socket that keeps packets apart: ours, and the driver's in place of a device.
+/// Two ends of a socket that preserves packet boundaries: ours, and the driver's in place of a device.
 fn pair() -> Result<(Tun, Tun)> {
     let made = UnixDatagram::pair().and_then(|(a, b)| {
         a.set_nonblocking(true)?;
@@ -162,8 +162,8 @@ fn super_packet() -> (Vec<u8>, VirtioHeader) {
     (packet.data, header)
 }
 
-/// Offers a super-packet whenever the next is due. What could not be offered for longer than [`LATEST_NS`] is left out:
-/// made up for in a burst it would fill the queue of a link with a rate.
+/// Offers a super-packet whenever the next is due. Packets late by more than [`LATEST_NS`] are skipped: sent in a
+/// burst they would fill the queue of a link with a rate.
 fn send(to: &Tun, offered: Offered) -> Result<()> {
     process::sharpen_timers();
     let (packet, header) = super_packet();
@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(last.len(), 1500);
     }
 
-    /// What is lost here was lost by the model, whatever the machine is doing: the rate is a hundredth of what it can.
+    /// Losses here are the model's, however busy the machine: the rate is a hundredth of its capacity.
     #[test]
     fn frames_come_out_cut_and_counted() {
         let config = LinkConfig {

@@ -1,4 +1,4 @@
-//! What a case runs on: hosts and links, built together and gone together.
+//! The hosts and links of a case, built together and removed together.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -31,7 +31,7 @@ use crate::{LabError, Result};
 /// Packets that may wait between a host's stack and the driver: more than any window of 20 MB fills.
 const TRANSMIT_QUEUE: u32 = 16_384;
 
-/// Hosts and links of one case. Dropped, the processes are killed and nothing remains.
+/// Hosts and links of one case. When dropped, the processes are killed and nothing remains.
 #[derive(Debug)]
 pub struct Testbed {
     hosts: Vec<(String, Host)>,
@@ -39,17 +39,17 @@ pub struct Testbed {
     wiring: Vec<[Wired; 2]>,
     links: Vec<(LinkSpec, DrivenLink)>,
     rerouting: Option<Rerouting>,
-    /// What it was built from.
+    /// Specifications that it was built from.
     specs: Vec<HostSpec>,
     linked: Vec<LinkSpec>,
 }
 
-/// The seed of a link of a case: links draw independently of each other.
+/// Seed of a link of a case: links draw independently of each other.
 pub(crate) fn link_seed(seed: u64, link: usize) -> u64 {
     seed.wrapping_add((link as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
-/// What is at one end of a link.
+/// Host and device at one end of a link.
 #[derive(Debug, Clone)]
 pub(crate) struct Wired {
     pub(crate) host: String,
@@ -57,38 +57,37 @@ pub(crate) struct Wired {
     pub(crate) address: IpAddr,
 }
 
-/// A link's end of story.
+/// Final results of a link.
 pub struct LinkOutcome {
-    /// Forward, then reverse. Conservation leaves out the devices until [`LinkOutcome::hold_against`] adds them.
+    /// Forward, then reverse. Conservation excludes the devices until [`LinkOutcome::hold_against`] adds them.
     pub directions: [DirectionFidelity; 2],
     /// Lateness of all releases.
     pub lateness: Histogram,
-    /// Why the driver gave the link up, where it did.
+    /// Why the driver gave up the link, if it did.
     pub fault: Option<String>,
-    /// Whether a driver that was not to sleep did, because others wanted its processor.
+    /// Whether a driver that must not sleep slept, because others wanted its processor.
     pub slept: bool,
     /// Probes that crossed it, forward and in reverse.
     pub crossings: [Vec<Crossing>; 2],
     ports: [(String, String); 2],
     meters: [Meter; 2],
-    /// Keeps the devices, and so their counters, until the outcome is dropped; none where stacks have none.
+    /// Keeps the devices, and so their counters, until the outcome is dropped; none if stacks have none.
     _devices: Vec<Tun>,
 }
 
-/// Counters of the device at one end of a link, as the host's kernel keeps them.
+/// Counters of the device at one end of a link, as kept by the host's kernel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DeviceReading {
-    /// Packets that the stack received from it.
+    /// Packets received by the stack.
     pub rx_packets: u64,
-    /// Packets that the driver read from it.
+    /// Packets read by the driver.
     pub tx_packets: u64,
-    /// Packets that the stack sent and the device dropped, its queue being full.
+    /// Packets sent by the stack and dropped by the device because its queue was full.
     pub tx_dropped: u64,
 }
 
 impl Testbed {
-    /// Starts the hosts, joins them, and gives the control stream of each host in the order of `hosts`. What is
-    /// captured is seen by `captures`.
+    /// Starts and joins the hosts; returns the control stream of each host in the order of `hosts`. `captures` receives what is captured.
     pub fn build(
         command: &AgentCommand,
         driver: &Driver,
@@ -120,7 +119,7 @@ impl Testbed {
                 if let Some(cpus) = driver.host_cpus() {
                     bdp_sys::process::pin(process, cpus)?;
                 }
-                // It helps where it is allowed; the fidelity of each case shows how far it went without.
+                // It helps if allowed; the fidelity of each case shows the result without.
                 bdp_sys::process::prefer(process);
             }
             for (device, tun) in setup.devices.iter().zip(tuns) {
@@ -151,7 +150,7 @@ impl Testbed {
         Ok((testbed, streams))
     }
 
-    /// How routes change, which were these at first.
+    /// The route changes, starting from these routes.
     fn changes(&self, mut routes: Vec<Vec<RouteSetup>>) -> Vec<Change> {
         let change = |at: Nanos| {
             let before = std::mem::replace(&mut routes, self.routes(at));
@@ -163,7 +162,7 @@ impl Testbed {
         changes(&self.specs).into_iter().map(change).collect()
     }
 
-    /// The hosts that do nothing out of the ordinary with what they forward, with their routes of a moment.
+    /// The hosts that forward in an ordinary way, with their routes at a moment.
     fn routers(&self, at: Nanos) -> Vec<Router> {
         let network = Network::new(&self.specs, &self.linked).as_of(at);
         let key = |link: usize| self.links[link].1.port(0).link;
@@ -201,14 +200,13 @@ impl Testbed {
         routers.into_iter().map(|(_, router)| router).collect()
     }
 
-    /// Addresses by which `from` reaches `to`: its own on the first link of its way, and the other's on the last.
+    /// Addresses by which `from` reaches `to`: its own on the first link of its route, and the other's on the last.
     pub fn route(&self, from: &str, to: &str) -> Option<(IpAddr, IpAddr)> {
         let path = Network::new(&self.specs, &self.linked).path(from, to).ok()?;
         Some((self.port(*path.first()?, 0).address, self.port(*path.last()?, 1).address))
     }
 
-    /// Says that two hosts will send to each other, before they do. What a host sends without that is taken late by a driver of the virtual
-    /// clock, which notes it.
+    /// Announces that two hosts will send to each other. Without it, a driver of the virtual clock takes a host's packets late, and notes it.
     pub fn expect_traffic(&self, from: &str, to: &str) -> Result<()> {
         for at in [Nanos::ZERO].into_iter().chain(changes(&self.specs)) {
             let network = Network::new(&self.specs, &self.linked).as_of(at);
@@ -229,8 +227,8 @@ impl Testbed {
         &self.wiring[hop.link][if hop.forward { end } else { 1 - end }]
     }
 
-    /// What each host needs beside the prefixes of its own devices: towards every address of every other host, the next
-    /// hop on the way to that host at a moment. Without routers there is nothing but neighbours.
+    /// Routes that each host needs beside the prefixes of its own devices: towards every address of every other host,
+    /// the next hop on the way to that host at a moment. Without routers there are only neighbours.
     fn routes(&self, at: Nanos) -> Vec<Vec<RouteSetup>> {
         let (hosts, links) = (&self.specs, &self.linked);
         let mut routes: Vec<_> = hosts.iter().map(|host| self.to_neighbours(host)).collect();
@@ -249,7 +247,7 @@ impl Testbed {
                 .collect();
             for ((routes, next), host) in routes.iter_mut().zip(next_hops).zip(hosts) {
                 let Some(hop) = next else { continue };
-                // Over the link that both are on the prefix leads there already.
+                // If both are on this link, its prefix leads there already.
                 let via = self.port(hop, 1).address;
                 routes.extend(addresses.iter().filter(|&&to| to != via).map(|&to| RouteSetup {
                     to,
@@ -262,8 +260,7 @@ impl Testbed {
         routes
     }
 
-    /// Routes to neighbours, where the host's connections are to begin with a window of its own: the prefix of a device
-    /// leads there already, but says nothing of a window.
+    /// Routes to neighbours, if the host's connections have their own initial window: the prefix of a device leads there already, but sets no window.
     fn to_neighbours(&self, host: &HostSpec) -> Vec<RouteSetup> {
         if host.tcp.initial_window.is_none() {
             return Vec::new();
@@ -279,12 +276,12 @@ impl Testbed {
             .collect()
     }
 
-    /// The processes of the hosts that are some, by name.
+    /// Processes of the hosts that are processes, by name.
     pub fn processes(&self) -> Vec<(String, u32)> {
         self.hosts.iter().filter_map(|(name, host)| Some((name.clone(), host.process_id()?))).collect()
     }
 
-    /// Where a program of one's own runs that is started on a host; `None` where there is no such host.
+    /// The place of a program started on a host; `None` if there is no such host.
     pub fn place(&self, host: &str) -> Option<ProgramPlace> {
         let (name, running) = self.hosts.iter().find(|(name, _)| name == host)?;
         let others = self.hosts.iter().filter(|(other, _)| other != name);
@@ -303,12 +300,12 @@ impl Testbed {
         self.wiring.iter().flatten().filter(|port| port.host == host).map(|port| port.address).collect()
     }
 
-    /// How the hosts came to their namespaces: `root` or `user namespace`.
+    /// How the hosts got their namespaces: `root` or `user namespace`.
     pub fn privilege(&self) -> Privilege {
         self.hosts.first().map_or(Privilege::Unknown, |(_, host)| host.privilege.clone())
     }
 
-    /// Says when time zero is of routes and links that change in time, or of which readings are taken: the moment from which flows may start, by the clock of the driver.
+    /// Sets time zero of routes and links that change over time, and of readings: the moment from which flows may start, by the clock of the driver.
     pub fn start_clock(&self, at_ns: u64) -> Result<()> {
         let changing = |link: &LinkSpec| {
             [&link.config.forward, &link.config.reverse]
@@ -319,7 +316,7 @@ impl Testbed {
         self.links.iter().filter(|(spec, _)| changing(spec)).try_for_each(|(_, link)| link.start_clock(at_ns))
     }
 
-    /// Takes the links out of the driver. The hosts live on, unconnected, so that they can still be asked.
+    /// Removes the links from the driver. The hosts stay, unconnected, so that they can still be queried.
     pub fn disconnect(&mut self) -> Result<Vec<LinkOutcome>> {
         self.rerouting.iter().try_for_each(Rerouting::finish)?;
         let wiring = self.wiring.clone();
@@ -467,7 +464,7 @@ pub(crate) fn direction<D>(
     }
 }
 
-/// Why packets are dropped in a direction: drop-tail has no cause of its own beside its limit, and not every link is ever down.
+/// Possible drop causes in a direction: drop-tail has no cause beside its limit, and not every link is ever down.
 fn causes(config: &DirectionConfig) -> impl Iterator<Item = DropCause> {
     let (managed, down) = (config.queue.is_some(), !config.outages.is_empty());
     DropCause::ALL.into_iter().filter(move |cause| match cause {
@@ -477,8 +474,7 @@ fn causes(config: &DirectionConfig) -> impl Iterator<Item = DropCause> {
     })
 }
 
-/// The share of so many packets that is lost on average: that of a list, and of a model that begins in a state of its
-/// own, depends on how many they are.
+/// Average share lost of this many packets: for a list, and for a model with an initial state, it depends on the number.
 fn loss_configured(loss: &Loss, packets: u64) -> f64 {
     match loss {
         Loss::List(_) | Loss::GilbertElliott { .. } if packets > 0 => loss.expected(packets) / packets as f64,
@@ -487,8 +483,7 @@ fn loss_configured(loss: &Loss, packets: u64) -> f64 {
 }
 
 impl LinkOutcome {
-    /// Share of a span of the monotonic clock during which the wire of a direction (0 forward, 1 reverse) was busy; `None` where it
-    /// has no rate.
+    /// Share of a span of the monotonic clock during which the wire of a direction (0 forward, 1 reverse) was busy; `None` if it has no rate.
     pub fn busy(&self, direction: usize, from_ns: u64, to_ns: u64) -> Option<f64> {
         self.meters.get(direction)?.busy(from_ns, to_ns)
     }
@@ -503,8 +498,8 @@ impl LinkOutcome {
         &self.ports
     }
 
-    /// Adds the devices to the sum: what the stack sent is what was read and what its device dropped, and what was
-    /// delivered is what the other stack received.
+    /// Adds the devices to the sum: the stack's sent packets equal those read and those that its device dropped, and
+    /// the delivered ones equal those that the other stack received.
     pub fn hold_against(&mut self, readings: [DeviceReading; 2]) {
         for (from, to) in [(0, 1), (1, 0)] {
             let direction = &mut self.directions[from];

@@ -1,4 +1,4 @@
-//! Who had the processors during a case: its hosts, and programs that are no part of it.
+//! Use of the processors during a case: by its hosts, and by other programs.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use bdp_model::record::HostFidelity;
 use bdp_sys::clock;
 use bdp_sys::schedule::{self, ProcessTime, ThreadTime};
 
-/// From one reading of the hosts' threads to the next: what a thread waited after the last one is not seen.
+/// Interval of readings of the hosts' threads: waiting after a thread's last reading is not seen.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// A program that took less of one processor than this is not named.
+/// Share of one processor below which a program is not named.
 const WORTH_NAMING: f64 = 0.02;
-/// No more programs are named.
+/// Maximum number of programs named.
 const MOST_NAMED: usize = 4;
 
-/// First and last reading of each thread, by the index of its host and its number.
+/// First and last reading of each thread, by the index of its host and its id.
 type Readings = BTreeMap<(usize, u32), [ThreadTime; 2]>;
 
-/// A watch over the hosts of a case.
+/// Monitors the hosts of a case.
 #[derive(Debug)]
 pub struct Watch {
     over: Arc<AtomicBool>,
@@ -31,17 +31,17 @@ pub struct Watch {
     begun_ns: u64,
 }
 
-/// What was seen.
+/// Observed use of the processors.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Watched {
     /// Each host of the case.
     pub hosts: Vec<HostFidelity>,
-    /// Programs outside bdp that used the processors most, the greediest first.
+    /// Programs outside bdp that used the processors most, in descending order.
     pub others: Vec<OtherProgram>,
 }
 
 impl Watch {
-    /// Begins to watch hosts, by name and process.
+    /// Starts to watch hosts, by name and process.
     pub fn start(hosts: Vec<(String, u32)>) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let processes: Vec<u32> = hosts.iter().map(|(_, process)| *process).collect();
@@ -61,12 +61,12 @@ impl Watch {
                 std::thread::park_timeout(INTERVAL);
             }
         };
-        // Without the thread the case is judged by all the rest.
+        // Without the thread the case is judged by everything else.
         let thread = std::thread::Builder::new().name("bdp-watch".to_owned()).spawn(read).ok();
         Self { over, thread, hosts, before: schedule::process_times(), begun_ns: clock::monotonic_ns() }
     }
 
-    /// Ends it.
+    /// Ends it; returns the observations.
     pub fn finish(mut self) -> Watched {
         self.over.store(true, Ordering::Relaxed);
         let elapsed_ns = clock::monotonic_ns().saturating_sub(self.begun_ns).max(1);
@@ -94,7 +94,7 @@ impl Drop for Watch {
     }
 }
 
-/// What the threads of a host had of the processors, each from its first reading to its last.
+/// A host's share of the processors, from its threads' first and last readings.
 fn host_share(name: &str, threads: impl Iterator<Item = [ThreadTime; 2]>, elapsed_ns: u64) -> HostFidelity {
     let share = |ns: u64| ns as f64 / elapsed_ns as f64;
     let mut host = HostFidelity { name: name.to_owned(), ..Default::default() };
@@ -107,10 +107,10 @@ fn host_share(name: &str, threads: impl Iterator<Item = [ThreadTime; 2]>, elapse
     host
 }
 
-/// Programs that are neither `own` nor started by it, by what they used between two readings.
+/// Programs that are neither `own` nor started by it, by their use between two readings.
 fn others(before: &[ProcessTime], after: &[ProcessTime], own: u32, elapsed_ns: u64) -> Vec<OtherProgram> {
     let mut family = HashSet::from([own]);
-    // A child may stand before its parent.
+    // A child may be listed before its parent.
     loop {
         let known = family.len();
         family.extend(

@@ -1,4 +1,4 @@
-//! Corruption: one bit behind the IP header is inverted, so that the checksum there is wrong.
+//! Corruption: inverts one bit behind the IP header, so that the checksum there is wrong.
 
 use bdp_model::units::Probability;
 
@@ -6,19 +6,19 @@ use crate::end::End;
 use crate::packet::Packet;
 use crate::random::Draws;
 
-/// The corruption of one direction. Two draws a packet: whether, and which bit.
+/// The corruption of one direction. Two draws per packet: whether, and which bit.
 #[derive(Debug, Clone)]
 pub(crate) struct Corruption {
     probability: Probability,
     draws: Draws,
 }
 
-/// Which bit is inverted: a 64-bit fraction of all that lie behind the IP header.
+/// The inverted bit: a 64-bit fraction of all bits behind the IP header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BitChoice(u64);
 
 impl Corruption {
-    /// `None` where nothing is ever corrupted.
+    /// Returns `None` if nothing is ever corrupted.
     pub(crate) fn new(probability: Probability, seed: u64, from: End) -> Option<Self> {
         (probability.fraction() > 0.0)
             .then(|| Self { probability, draws: Draws::new(seed, from, b"corr", 2) })
@@ -29,10 +29,10 @@ impl Corruption {
     }
 }
 
-/// Inverts one bit behind the IP header, of an IPv6 packet behind the extension headers that can be passed over:
-/// they have no checksum. `false` where the packet is no IP packet or nothing follows.
+/// Inverts one bit behind the IP header, or for IPv6 behind the extension headers that can be skipped, which have
+/// no checksum. `false` if it is no IP packet or nothing follows.
 ///
-/// A checksum that its sender left partial is completed first: completed later it would cover the damage.
+/// A partial checksum is completed first: completed later it would cover the damage.
 pub(crate) fn invert(packet: &mut Packet, choice: BitChoice) -> bool {
     packet.complete_checksum();
     let Some(payload) = packet.payload() else { return false };

@@ -1,25 +1,25 @@
-//! What has passed a direction.
+//! Counters of a direction.
 
 use bdp_model::units::Nanos;
 
 use crate::verdict::{DropCause, Fate};
 
-/// One direction's counts since the link was made. Bytes are IP bytes, without the wire's overhead.
+/// Counters of one direction since the link was made. Bytes are IP bytes, without the wire's overhead.
 ///
 /// At every moment packets in + duplicated = packets out + dropped by each cause + inside.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Packets that entered.
     pub packets_in: u64,
-    /// Their IP bytes.
+    /// IP bytes that entered.
     pub bytes_in: u64,
     /// Packets that departed, copies included.
     pub packets_out: u64,
-    /// Their IP bytes.
+    /// IP bytes that departed, copies included.
     pub bytes_out: u64,
-    /// Packets longer than what the link lets pass.
+    /// Packets dropped because they exceed the link's size limit.
     pub size_dropped: u64,
-    /// Packets that came while the link was down.
+    /// Packets that arrived while the link was down.
     pub outage_dropped: u64,
     /// Packets dropped by the loss model.
     pub lost: u64,
@@ -27,23 +27,22 @@ pub struct Counters {
     pub policer_dropped: u64,
     /// Packets and copies that found the queue full.
     pub queue_dropped: u64,
-    /// Packets and copies that a queue dropped which manages itself, when they came or later.
+    /// Packets and copies dropped by the active queue management, on arrival or later.
     pub aqm_dropped: u64,
-    /// Copies made, whatever became of them: an inflow of their own.
+    /// Copies made, whatever happened to them; they count as additional inflow.
     pub duplicated: u64,
-    /// Packets of which a bit was inverted; their copies are not counted again.
+    /// Packets with an inverted bit; their copies are not counted again.
     pub corrupted: u64,
-    /// Packets and copies that were marked Congestion Experienced.
+    /// Packets and copies marked Congestion Experienced.
     pub marked: u64,
-    /// Packets and copies that were held back.
+    /// Packets and copies held back for reordering.
     pub held_back: u64,
-    /// The longest time from a packet's arrival to the end of its serialisation, of all packets whose serialisation
-    /// has begun.
+    /// Longest time from a packet's arrival to the end of its serialisation, of all packets whose serialisation has begun.
     pub queueing_max: Nanos,
 }
 
 impl Counters {
-    /// Packets and copies dropped by this cause.
+    /// Returns the packets and copies dropped for this cause.
     pub fn dropped(&self, cause: DropCause) -> u64 {
         match cause {
             DropCause::Size => self.size_dropped,
@@ -55,7 +54,7 @@ impl Counters {
         }
     }
 
-    /// Counts what became of a packet or of its copy.
+    /// Counts the fate of a packet or its copy.
     pub(crate) fn note(&mut self, fate: Fate) {
         match fate {
             Fate::Queued { marked, held_back } => {

@@ -1,4 +1,4 @@
-//! One direction of a link: what a packet meets in it, from the rewrite to the propagation.
+//! One direction of a link: everything a packet passes, from the rewrite to the propagation.
 
 use bdp_model::link::{HeaderRewrite, LinkConfig};
 use bdp_model::units::Nanos;
@@ -18,7 +18,7 @@ use crate::transmitter::{Arrivals, Transmitter};
 use crate::verdict::{DropCause, Fate, Verdict};
 use crate::{corruption, ecn, rewrite};
 
-/// One direction. Its parts are met in their order.
+/// One direction. A packet passes its parts in their order.
 #[derive(Debug, Clone)]
 pub(crate) struct Direction {
     rewrite: HeaderRewrite,
@@ -26,11 +26,11 @@ pub(crate) struct Direction {
     policer: Option<Policer>,
     overhead_bytes: u64,
     pub transmitter: Transmitter,
-    /// The super-packet that has the wire.
+    /// The super-packet on the wire.
     train: Option<Train>,
-    /// What the queue did to packets that had been admitted, until it is counted.
+    /// What the queue did to admitted packets and is not counted yet.
     effects: Effects,
-    /// Those that it dropped, where someone asked to see them.
+    /// Admitted packets that it dropped, if [`Self::keep_removed`] was called.
     removed: Option<Vec<Removed>>,
     propagation: Propagation,
     pub counters: Counters,
@@ -56,14 +56,14 @@ impl Direction {
         }
     }
 
-    /// Says when time zero is of what changes in time.
+    /// Sets time zero of everything that changes over time.
     pub(crate) fn start_clock(&mut self, at: Nanos) {
         self.entry.start_clock(at);
         self.transmitter.start_clock(at);
         self.propagation.start_clock(at);
     }
 
-    /// How many of the packets so far were to be lost, where that depends on when they came.
+    /// Expected losses among the packets so far, if the loss depends on time.
     pub(crate) fn loss_expected(&self) -> Option<Expected> {
         self.entry.loss_expected()
     }
@@ -77,8 +77,7 @@ impl Direction {
         }
     }
 
-    /// Takes a packet of several segments, and reports what becomes of each. To be asked where packets keep their order on a
-    /// wire of their own.
+    /// Takes a packet of several segments, and reports the fate of each. For directions whose packets keep their order on their own wire only.
     pub(crate) fn enqueue_super(
         &mut self,
         mut packet: Packet,
@@ -133,30 +132,29 @@ impl Direction {
         }
     }
 
-    /// Whether super-packets may stay whole, and what comes out next is known: on a wire of their own, where packets leave in the order
-    /// in which they entered.
+    /// Whether super-packets may stay whole, and the next departure is known: on a wire of their own, where packets leave in order of entry.
     pub(crate) fn keeps_order(&self) -> bool {
         self.propagation.keeps_order() && !self.transmitter.is_managed()
     }
 
-    /// Keeps what the queue drops after it admitted it.
+    /// Keeps the packets that the queue drops after admission from now on.
     pub(crate) fn keep_removed(&mut self) {
         self.removed.get_or_insert_default();
     }
 
-    /// What the queue dropped since it was asked last.
+    /// Takes the packets that the queue dropped after admission since the last call.
     pub(crate) fn take_removed(&mut self) -> Vec<Removed> {
         self.removed.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Begins to serve all whose turn has come by `now` on a wire of its own.
+    /// Starts to serve everything whose turn has come by `now` on a wire of its own.
     pub(crate) fn transmit(&mut self, now: Nanos) {
         while self.transmitter.free() <= now && self.transmitter.len() > 0 {
             self.serve_next(Nanos::ZERO);
         }
     }
 
-    /// Begins to serve the next segment, not before `start`, its arrival, or the end of the one before it.
+    /// Starts to serve the next segment, not before `start`, its arrival, or the end of the one before it.
     pub(crate) fn serve_next(&mut self, start: Nanos) {
         if self.train.is_some() {
             self.serve_of_train(start);
@@ -169,7 +167,7 @@ impl Direction {
         }
     }
 
-    /// Counts what the queue did to packets that had been admitted.
+    /// Counts what the queue did to admitted packets.
     fn settle(&mut self) {
         self.counters.marked += std::mem::take(&mut self.effects.marked);
         for removed in self.effects.removed.drain(..) {
@@ -181,7 +179,7 @@ impl Direction {
         }
     }
 
-    /// The same of a packet whose turn has come.
+    /// Starts to serve a packet whose turn has come.
     fn begin(&mut self, waiting: Waiting, start: Nanos) {
         if waiting.segments == 1 {
             let due = self.serve(waiting.ticket, waiting.last_wire_bits, start);
@@ -202,7 +200,7 @@ impl Direction {
         }
     }
 
-    /// When a segment is due whose turn has come.
+    /// Serves a segment whose turn has come; returns when it is due.
     fn serve(&mut self, ticket: Ticket, wire_bits: u64, start: Nanos) -> Nanos {
         let finish = self.transmitter.serve(wire_bits, start, ticket.arrived);
         let queueing = finish.saturating_sub(ticket.arrived);
@@ -210,12 +208,12 @@ impl Direction {
         self.propagation.due(ticket.index, ticket.copy, ticket.held_back, finish)
     }
 
-    /// When the next departure is due that is known.
+    /// Due time of the next known departure.
     pub(crate) fn next_due(&self) -> Option<Nanos> {
         self.propagation.next_due()
     }
 
-    /// Before then nothing departs, on a wire of its own.
+    /// Lower bound of the next departure on a wire of its own.
     pub(crate) fn next_event(&self) -> Option<Nanos> {
         let known = self.propagation.next_due();
         let waits = || (self.transmitter.len() > 0).then(|| self.earliest(self.transmitter.free()));
@@ -225,13 +223,13 @@ impl Direction {
         [known, waits()].into_iter().flatten().min()
     }
 
-    /// Before then nothing departs that is served from `start` on.
+    /// Lower bound of the next departure of what is served from `start` on.
     pub(crate) fn earliest(&self, start: Nanos) -> Nanos {
         start + self.propagation.least
     }
 
-    /// What comes out next on a wire of its own, where packets keep their order: before when not, and the packet. What comes out of it
-    /// later than one of these does so after the time of the next.
+    /// Upcoming departures on a wire of its own, where packets keep their order: the packet, and a lower bound of its
+    /// departure. Whatever departs later than one of these does so after the time of the next.
     pub(crate) fn upcoming(&self) -> impl Iterator<Item = (Nanos, &Packet)> {
         let train = self.train.as_ref().map(|train| {
             let due = train.due().unwrap_or_else(|| self.propagation.soonest(self.transmitter.free()));
@@ -241,21 +239,21 @@ impl Direction {
         self.propagation.in_order().chain(train).chain(waiting)
     }
 
-    /// Before then a packet does not come out that enters at `now` or later, on a wire of its own.
+    /// Lower bound of the departure of a packet that enters at `now` or later, on a wire of its own.
     pub(crate) fn soonest(&self, packet: &Packet, now: Nanos) -> Nanos {
         let segments = Segments::of(packet);
         let least = segments.len_bytes(0).min(segments.len_bytes(segments.count() - 1));
         self.propagation.soonest(self.transmitter.soonest(self.wire_bits(least), now))
     }
 
-    /// What a packet takes at the least that is no shorter than this one, whenever it enters.
+    /// Shortest time in the direction for a packet no shorter than this one, whenever it enters.
     pub(crate) fn least(&self, packet: &Packet) -> Nanos {
         let segments = Segments::of(packet);
         let least = segments.len_bytes(0).min(segments.len_bytes(segments.count() - 1));
         self.transmitter.least(self.wire_bits(least)) + self.propagation.least
     }
 
-    /// What is due next: when, in how many wire segments of how many IP bytes together, and the packet.
+    /// Takes the next due departure: when, how many wire segments, their IP bytes, and the packet.
     pub(crate) fn pop(&mut self, now: Nanos) -> Option<(Nanos, u32, u64, Packet)> {
         let (due, segments, packet) = self.propagation.pop(now)?;
         let ip_bytes = match segments {
@@ -272,14 +270,14 @@ impl Direction {
         self.transmitter.len() + self.train.as_ref().map_or(0, Train::len) + self.propagation.len()
     }
 
-    /// Counts a packet in that has so many IP bytes, and says what becomes of it before the policer.
+    /// Counts an entering packet of this length, and decides its fate before the policer.
     fn decide(&mut self, ip_bytes: u64, now: Nanos) -> Result<Passage, DropCause> {
         self.counters.packets_in += 1;
         self.counters.bytes_in += ip_bytes;
         self.entry.decide(ip_bytes, now)
     }
 
-    /// Does to a packet of one segment what was decided, and brings it and its copy past policer and queue.
+    /// Applies the decision to a packet of one segment, and takes it and its copy through policer and queue.
     fn enqueue_passed(&mut self, mut packet: Packet, passage: Passage, now: Nanos) -> Verdict {
         let corrupted = passage.corrupt.is_some_and(|choice| corruption::invert(&mut packet, choice));
         self.counters.corrupted += u64::from(corrupted);
@@ -318,7 +316,7 @@ impl Direction {
         }
     }
 
-    /// Whether a segment passes policer and queue, and if so whether it met congestion.
+    /// Admits a segment through policer and queue; returns whether it met congestion.
     fn admit(&mut self, arrivals: &mut Arrivals, ip_bytes: u64, now: Nanos) -> Result<bool, DropCause> {
         if !self.policer.as_mut().is_none_or(|policer| policer.passes(ip_bytes, now)) {
             return Err(DropCause::Policer);
@@ -331,7 +329,7 @@ impl Direction {
         self.push_stretch(stretch, cut, segments, now);
     }
 
-    /// Lets a stretch wait, which was cut out of a packet of these segments.
+    /// Queues a stretch that was cut out of a packet of these segments.
     fn push_stretch(&mut self, stretch: Stretch, mut packet: Packet, segments: &Segments, now: Nanos) {
         if stretch.marked {
             ecn::mark(&mut packet);
@@ -348,7 +346,7 @@ impl Direction {
     fn push(&mut self, waiting: Waiting) {
         let now = waiting.ticket.arrived;
         if self.transmitter.is_idle(now) {
-            // Its turn has come already: it need not pass the queue.
+            // Its turn has come already: it bypasses the queue.
             self.transmitter.count(&waiting);
             self.begin(waiting, now);
         } else {
@@ -375,12 +373,12 @@ impl Direction {
     }
 }
 
-/// Neighbouring segments of a super-packet that wait alike.
+/// Neighbouring segments of a super-packet that wait with the same properties.
 #[derive(Debug, Clone, Copy)]
 struct Stretch {
     begin: u32,
     end: u32,
     marked: bool,
-    /// Of the first in the direction.
+    /// Index of the first one in the direction.
     index: u64,
 }

@@ -1,11 +1,11 @@
-//! Duplication: a packet is sent twice, the copy right behind the original.
+//! Duplication: sends a packet twice, the copy right behind the original.
 
 use bdp_model::units::Probability;
 
 use crate::end::End;
 use crate::random::Draws;
 
-/// A packet or its copy: each has draws of its own.
+/// A packet or its copy: each has its own draws.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Copy {
     Original,
@@ -13,10 +13,10 @@ pub(crate) enum Copy {
 }
 
 impl Copy {
-    /// Draws that a packet has of what is drawn for it and for its copy.
+    /// Number of draws per packet if its copy draws too.
     pub(crate) const COUNT: u64 = 2;
 
-    /// Which of them is this one's.
+    /// Index of this one's draw.
     pub(crate) const fn number(self) -> u64 {
         match self {
             Self::Original => 0,
@@ -25,7 +25,7 @@ impl Copy {
     }
 }
 
-/// The duplication of one direction. One draw a packet.
+/// The duplication of one direction. One draw per packet.
 #[derive(Debug, Clone)]
 pub(crate) struct Duplication {
     probability: Probability,
@@ -33,7 +33,7 @@ pub(crate) struct Duplication {
 }
 
 impl Duplication {
-    /// `None` where nothing is ever duplicated.
+    /// Returns `None` if nothing is ever duplicated.
     pub(crate) fn new(probability: Probability, seed: u64, from: End) -> Option<Self> {
         (probability.fraction() > 0.0)
             .then(|| Self { probability, draws: Draws::new(seed, from, b"dupl", 1) })

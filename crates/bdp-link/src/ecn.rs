@@ -7,8 +7,8 @@ const ECT_1: u8 = 0b01;
 const ECT_0: u8 = 0b10;
 const CE: u8 = 0b11;
 
-/// Sets Congestion Experienced where the sender declared the packet ECN-capable, ECT(0) or ECT(1), and keeps the IPv4
-/// header checksum in step. `false` where it did not, or where the mark was there before.
+/// Sets Congestion Experienced if the packet is ECN-capable, ECT(0) or ECT(1), and updates the IPv4 header
+/// checksum. `false` if it is not, or is marked already.
 pub(crate) fn mark(packet: &mut Packet) -> bool {
     if !is_capable(packet) {
         return false;
@@ -26,17 +26,17 @@ pub(crate) fn mark(packet: &mut Packet) -> bool {
     true
 }
 
-/// Whether it asks for low latency: ECT(1), or CE, which may have been ECT(1) (RFC 9331, section 5.1).
+/// Whether it requests low latency: ECT(1), or CE, which may have been ECT(1) (RFC 9331, section 5.1).
 pub(crate) fn is_low_latency(packet: &Packet) -> bool {
     matches!(field(&packet.data), Some(ECT_1 | CE))
 }
 
-/// The same of a queue that marks instead of dropping: a packet that bears the mark already counts as marked.
+/// Marks a packet for a queue that marks instead of dropping: one that carries the mark already counts as marked.
 pub(crate) fn congest(packet: &mut Packet) -> bool {
     field(&packet.data) == Some(CE) || mark(packet)
 }
 
-/// Whether the sender declared the packet ECN-capable and no mark is there yet.
+/// Whether the packet is ECN-capable and not marked yet.
 pub(crate) fn is_capable(packet: &Packet) -> bool {
     matches!(field(&packet.data), Some(ECT_0 | ECT_1))
 }

@@ -1,4 +1,4 @@
-//! What a packet meets before the queue, in order: drop by size, outages, loss, corruption, duplication.
+//! What a packet passes before the queue, in order: drop by size, outages, loss, corruption, duplication.
 
 use bdp_model::link::DirectionConfig;
 use bdp_model::over_time::Outage;
@@ -10,12 +10,11 @@ use crate::end::End;
 use crate::loss::{Expected, LossModel};
 use crate::verdict::DropCause;
 
-/// The entry of one direction. Decides by a packet's index and length, and by the time where that
-/// matters: bytes are changed by who holds them.
+/// The entry of one direction. Decides by a packet's index and length, and by time if that matters; the caller changes the bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
     drop_above: Option<u64>,
-    /// Those that drop.
+    /// Outages that drop.
     outages: Vec<Outage>,
     zero: Option<Nanos>,
     loss: LossModel,
@@ -24,19 +23,19 @@ pub(crate) struct Entry {
     next_index: u64,
 }
 
-/// A packet that passed the entry.
+/// Decisions for a packet that passed the entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Passage {
-    /// Its index in the direction, by which later draws go too.
+    /// Its index in the direction, which also keys later draws.
     pub index: u64,
-    /// Which bit is to be inverted, if one is.
+    /// The bit to invert, if any.
     pub corrupt: Option<BitChoice>,
     /// Whether a copy follows it.
     pub duplicate: bool,
 }
 
 impl Passage {
-    /// Whether the packet's bytes stay as they are and no copy is made.
+    /// Whether the packet's bytes stay unchanged and no copy is made.
     pub(crate) fn is_plain(&self) -> bool {
         self.corrupt.is_none() && !self.duplicate
     }
@@ -55,13 +54,13 @@ impl Entry {
         }
     }
 
-    /// Says when time zero is.
+    /// Sets time zero.
     pub(crate) fn start_clock(&mut self, at: Nanos) {
         self.zero = Some(at);
         self.loss.start_clock(at);
     }
 
-    /// How many of the packets so far were to be lost, where that depends on when they came.
+    /// Expected losses among the packets so far, if the loss depends on time.
     pub(crate) fn loss_expected(&self) -> Option<Expected> {
         self.loss.expected()
     }
@@ -71,11 +70,11 @@ impl Entry {
         self.outages.iter().filter_map(|outage| outage.next(since)).any(|(from, _)| from <= since)
     }
 
-    /// Gives the next packet its index and decides what becomes of it.
+    /// Gives the next packet its index and decides its fate.
     pub(crate) fn decide(&mut self, ip_bytes: u64, now: Nanos) -> Result<Passage, DropCause> {
         let index = self.next_index;
         self.next_index += 1;
-        // Asked of every packet, the one that is dropped by its size too: the model's state goes by the index.
+        // Evaluated for every packet, including those dropped by size: the model's state goes by the index.
         let lost = self.loss.loses(index, now);
         if self.drop_above.is_some_and(|most| ip_bytes > most) {
             return Err(DropCause::Size);

@@ -1,8 +1,8 @@
-//! One wire for both directions: each end waits for its turn, and every change of the sending end costs silence.
+//! One medium for both directions: each end waits for its turn, and every change of the sending end costs silence.
 //!
-//! Who sends next is decided whenever the medium becomes free, by what had arrived *before* that instant, and at once
-//! when a packet arrives at an idle medium. So all follows from the stamps of the arrivals, never from when events
-//! were looked for.
+//! The next sender is chosen whenever the medium becomes free, by what had arrived *before* that instant, and at
+//! once when a packet arrives at an idle medium. So everything follows from the arrival times, never from when
+//! the link is polled.
 
 use bdp_model::link::Turns;
 use bdp_model::units::Nanos;
@@ -10,15 +10,15 @@ use bdp_model::units::Nanos;
 use crate::direction::Direction;
 use crate::end::End;
 
-/// The shared medium. What waits for it is with the directions.
+/// The shared medium. Waiting packets are in the directions.
 #[derive(Debug, Clone)]
 pub(crate) struct Channel {
     turns: Turns,
-    /// Who sent last, and since when it has had the medium.
+    /// The last sender, and since when it has had the medium.
     holder: Option<(End, Nanos)>,
-    /// When the last transmission that was begun ends, cut to whole nanoseconds.
+    /// When the last started transmission ends, rounded down to whole nanoseconds.
     free: Nanos,
-    /// The same rounded up: no sooner may the other end begin.
+    /// When the last started transmission ends, rounded up: the other end may not start sooner.
     clear: Nanos,
 }
 
@@ -27,7 +27,7 @@ impl Channel {
         Self { turns, holder: None, free: Nanos::ZERO, clear: Nanos::ZERO }
     }
 
-    /// When it is next decided who sends; `None` while nothing waits.
+    /// When the next sender is chosen; `None` while nothing waits.
     pub(crate) fn next_decision(&self, a: &Direction, b: &Direction) -> Option<Nanos> {
         let first = match (head(a), head(b)) {
             (Some(a), Some(b)) => a.min(b),
@@ -36,7 +36,7 @@ impl Channel {
         Some(first.max(self.free))
     }
 
-    /// Begins all transmissions that are decided by `now`.
+    /// Starts all transmissions decided by `now`.
     pub(crate) fn transmit(&mut self, a: &mut Direction, b: &mut Direction, now: Nanos) {
         while let Some(at) = self.next_decision(a, b).filter(|at| *at <= now) {
             let Some(from) = self.next_sender(at, head(a), head(b)) else { return };
@@ -55,7 +55,7 @@ impl Channel {
         }
     }
 
-    /// Of two that have something to send since then: who has the medium keeps it until the other has waited for a turn.
+    /// Chooses between two ends with something to send since then: the holder keeps the medium until the other has waited for a turn.
     fn next_sender(&self, at: Nanos, a: Option<Nanos>, b: Option<Nanos>) -> Option<End> {
         let Some((holder, since)) = self.holder else {
             return match (a, b) {
@@ -75,7 +75,7 @@ impl Channel {
     }
 }
 
-/// When the packet arrived that a direction sends next.
+/// Arrival time of the packet that a direction sends next.
 fn head(direction: &Direction) -> Option<Nanos> {
     direction.transmitter.head().map(|waiting| waiting.ticket.arrived)
 }

@@ -1,4 +1,4 @@
-//! Jitter: what a packet's propagation takes more or less than the delay.
+//! Jitter: deviation of a packet's propagation from the delay.
 
 use bdp_model::link::{Jitter as JitterConfig, JitterDistribution};
 use bdp_model::units::Nanos;
@@ -8,12 +8,12 @@ use crate::end::End;
 use crate::normal;
 use crate::random::Draws;
 
-/// The jitter of one direction. Two draws a packet: its own and its copy's.
+/// The jitter of one direction. Two draws per packet: its own and its copy's.
 #[derive(Debug, Clone)]
 pub(crate) struct Jitter {
     distribution: Distribution,
     draws: Draws,
-    /// Where it is one value for all, which changes in time.
+    /// Set if all packets share one value that changes over time.
     process: Option<Process>,
 }
 
@@ -51,12 +51,12 @@ impl Jitter {
         Self { distribution, draws: Draws::new(seed, from, b"jitt", Copy::COUNT), process }
     }
 
-    /// What no packet takes less than more than the delay, nanoseconds.
+    /// Lower bound of all deviations from the delay, nanoseconds.
     pub(crate) fn least_ns(&self) -> i64 {
         self.distribution.offset_ns(0)
     }
 
-    /// What packet `index`, or its copy, takes more than the delay, nanoseconds, which leaves the wire so long after time zero.
+    /// Deviation from the delay of packet `index`, or its copy, which leaves the wire this long after time zero, nanoseconds.
     pub(crate) fn offset_ns(&mut self, index: u64, copy: Copy, since: Nanos) -> i64 {
         if let Some(process) = &mut self.process {
             return process.at(since);
@@ -65,30 +65,30 @@ impl Jitter {
     }
 }
 
-/// An Ornstein-Uhlenbeck process in steps of a sixteenth of its correlation time: normal, with a correlation that falls to 1/e in
-/// that time. Its value at a step depends on the step alone, never on who asked before: each block of steps begins so far ahead of
-/// itself that nothing is left of where it began (e^-16).
+/// An Ornstein-Uhlenbeck process in steps of a sixteenth of its correlation time: normal, with a correlation that
+/// falls to 1/e in that time. Its value at a step depends on the step alone, never on earlier queries: each block
+/// of steps starts so far ahead that its initial value has decayed (e^-16).
 #[derive(Debug, Clone)]
 struct Process {
     deviation_ns: f64,
     step_ns: u64,
-    /// What is left of a value after a step, and how much of a new one comes to it.
+    /// Share of a value that is kept per step, and share of a new one that is added.
     keeps: f64,
     adds: f64,
     draws: Draws,
-    /// The step that was asked for last, and its value in deviations.
+    /// The last queried step, and its value in standard deviations.
     last: Option<(u64, f64)>,
 }
 
-/// Steps to a correlation time.
+/// Steps per correlation time.
 const STEPS: u64 = 16;
 /// Steps that depend on each other.
 const BLOCK: u64 = 1024;
-/// Steps by which a block begins ahead of itself.
+/// Steps by which a block starts early.
 const AHEAD: u64 = 16 * STEPS;
 /// e^(-1/16).
 const KEEPS: f64 = 0.939_413_062_813_475_8;
-/// As many deviations as are drawn at the most, to either side.
+/// Largest drawn deviation to either side, in standard deviations.
 const FARTHEST: f64 = 8.2;
 
 impl Process {
@@ -108,7 +108,7 @@ impl Process {
         let (mut step, mut value) = match self.last {
             Some((step, value)) if step <= wanted && step / BLOCK == wanted / BLOCK => (step, value),
             _ => {
-                // A block has numbers of its own for the steps ahead of it, which come before those of the block.
+                // A block has its own numbers for the steps ahead of it, which come before those of the block.
                 let begin = wanted / BLOCK * (AHEAD + BLOCK);
                 let mut value = self.draw(begin);
                 for n in 1..=AHEAD {
@@ -131,7 +131,7 @@ impl Process {
     }
 }
 
-/// The middle of each of 2^52 steps, so that neither end is infinite: at most 8.2 deviations.
+/// Draws from the middle of each of 2^52 steps, so that neither end is infinite: at most 8.2 deviations.
 fn standard_normal(draw: u64) -> f64 {
     normal::quantile(((draw >> 12) as f64 + 0.5) / (1u64 << 52) as f64)
 }
@@ -215,7 +215,7 @@ mod tests {
             let correlation = mean(&|i| values[i] * values[i + apart], n) / variance;
             assert!((correlation - expected).abs() < 0.04, "{apart}: {correlation}");
         }
-        // Who asks elsewhere and when changes nothing.
+        // Queries in another order and at other times change nothing.
         let mut seldom = process();
         for ms in [5, 700, 701, 1_023, 1_024, 1_500, 90_000, 199_999] {
             assert_eq!(seldom.at(Nanos::millis(ms)) as f64 / 1e6, values[ms as usize], "{ms}");

@@ -1,4 +1,4 @@
-//! A link: its two directions, and the medium where they share one.
+//! A link: its two directions, and the medium if they share one.
 
 use bdp_model::link::{LinkConfig, Medium};
 use bdp_model::queue::QueueSamples;
@@ -14,38 +14,38 @@ use crate::segments::Segments;
 use crate::service::Service;
 use crate::verdict::{DropCause, Verdict};
 
-/// A packet that has come out of the link.
+/// A packet that leaves the link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Departure {
-    /// The end at which it comes out.
+    /// The end at which it leaves.
     pub to: End,
-    /// When it comes out by the link's own arithmetic: end of serialisation + delay.
+    /// Departure time by the link's own arithmetic: end of serialisation + delay.
     pub due: Nanos,
-    /// The packet, rewritten where the link rewrites.
+    /// The packet, rewritten if the link rewrites.
     pub packet: Packet,
-    /// Wire segments that it is: the last of them is due at `due`, the first at most 50 us before.
+    /// Number of wire segments: the last of them is due at `due`, the first at most 50 us before.
     pub segments: u32,
-    /// Their IP bytes, each with its own headers.
+    /// IP bytes of the segments, each with its own headers.
     pub ip_bytes: u64,
 }
 
-/// A link between two ends. Every call takes constant time, amortised (logarithmic where packets overtake each
-/// other), and allocates nothing per packet but the copies of those that are duplicated.
+/// A link between two ends. Every call takes constant time, amortised (logarithmic if packets overtake each
+/// other), and allocates nothing per packet except for duplicates.
 ///
-/// `now` may be equal in successive calls, but must not go backwards. Where it does, nothing panics and packets that
+/// `now` may be equal in successive calls, but must not go backwards. If it does, nothing panics and packets that
 /// keep their order still leave in it: a packet never finds the wire free before the previous one found it so.
 #[derive(Debug, Clone)]
 pub struct Link {
     forward: Direction,
     reverse: Direction,
-    /// The medium that both send on; `None` where each has a wire of its own.
+    /// The shared medium; `None` if each direction has its own wire.
     shared: Option<Channel>,
 }
 
 impl Link {
-    /// An empty link. End A is the first host; what enters at A meets `config.forward`.
+    /// Creates an empty link. End A is the first host; packets that enter at A pass `config.forward`.
     ///
-    /// Links that are to behave independently of each other need different seeds.
+    /// Links that must be independent of each other need different seeds.
     pub fn new(config: &LinkConfig, seed: u64) -> Self {
         let shared = match config.medium {
             Medium::FullDuplex => None,
@@ -55,20 +55,20 @@ impl Link {
         Self { forward, reverse, shared }
     }
 
-    /// The same link, still empty, with another service in the direction that begins at `from` than its configured rate.
+    /// Returns the link, still empty, with this service instead of its configured rate in the direction that begins at `from`.
     pub fn with_service(mut self, from: End, service: Service) -> Self {
         self.direction_mut(from).transmitter.set_service(service);
         self
     }
 
-    /// Says when time zero is of what changes in time; before, the values of time zero hold. What has been begun by then stays as it is.
+    /// Sets time zero of everything that changes over time; before, the values of time zero apply. Transmissions already started are unaffected.
     pub fn start_clock(&mut self, at: Nanos) {
         self.transmit(at);
         self.forward.start_clock(at);
         self.reverse.start_clock(at);
     }
 
-    /// Takes a packet that enters at `from`. Of a super-packet, what is said is what became of its first segment.
+    /// Takes a packet that enters at `from`. For a super-packet, the verdict is that of its first segment.
     pub fn enqueue(&mut self, from: End, packet: Packet, now: Nanos) -> Verdict {
         let mut first = None;
         self.enqueue_each(from, packet, now, &mut |verdict| {
@@ -77,7 +77,7 @@ impl Link {
         first.unwrap_or(Verdict::QUEUED)
     }
 
-    /// The same, and `report` hears what became of each of its wire segments, in their order.
+    /// Takes a packet as [`Self::enqueue`] does; `report` receives the verdict of each of its wire segments, in order.
     pub fn enqueue_each(&mut self, from: End, packet: Packet, now: Nanos, report: &mut dyn FnMut(Verdict)) {
         let segments = Segments::of(&packet);
         if segments.count() == 1 {
@@ -97,7 +97,7 @@ impl Link {
         self.direction_mut(from).enqueue(packet, now)
     }
 
-    /// When something happens next: no departure of either direction is due sooner. `None` while the link is empty.
+    /// When the next event happens: no departure of either direction is due sooner. `None` while the link is empty.
     pub fn next_event(&self) -> Option<Nanos> {
         let Some(channel) = &self.shared else {
             return earlier(self.forward.next_event(), self.reverse.next_event());
@@ -107,8 +107,8 @@ impl Link {
         earlier(decided, earlier(a.next_due(), b.next_due()))
     }
 
-    /// What comes out at `to` next, by what has entered: before when it does not, and the packet where that is known, the soonest first.
-    /// Whatever comes out later than one of these comes out after the time of the next.
+    /// Upcoming departures at `to` by what has entered, soonest first: a lower bound of the time, and the packet if
+    /// known. Whatever departs later than one of these departs after the time of the next.
     pub fn upcoming(&self, to: End) -> impl Iterator<Item = (Nanos, Option<&Packet>)> {
         let direction = self.direction(to.other());
         let known = (self.shared.is_none() && direction.keeps_order()).then(|| direction.upcoming());
@@ -121,20 +121,21 @@ impl Link {
         known.chain(unknown.map(|at| (at, None)))
     }
 
-    /// Before then a packet does not come out that enters at `from` at `now` or later, whatever enters before it.
+    /// Lower bound of the departure of a packet that enters at `from` at `now` or later, whatever enters before it.
     pub fn soonest(&self, from: End, packet: &Packet, now: Nanos) -> Nanos {
         if self.shared.is_some() { now } else { self.direction(from).soonest(packet, now) }
     }
 
-    /// What a packet takes at the least that enters at `from` and is no shorter than this one, whenever it does.
+    /// Shortest transit of a packet that enters at `from` and is no shorter than this one, whenever it enters.
     pub fn least(&self, from: End, packet: &Packet) -> Nanos {
         if self.shared.is_some() { Nanos::ZERO } else { self.direction(from).least(packet) }
     }
 
-    /// The earliest departure that is due at `now` or before; of two at the same nanosecond the one that entered at A.
+    /// Takes the earliest departure due at `now` or before; at equal times the one that entered at A.
     ///
-    /// `None` where there is none. That can be so although [`Link::next_event`] had come, where who sends had still to be
-    /// decided, where packets overtake each other, and where a run of segments grew: the next event is later than `now`.
+    /// `None` if there is none. That can happen although [`Link::next_event`] had come, if the next sender had still
+    /// to be chosen, if packets overtake each other, or if a run of segments grew: the next event is then later than
+    /// `now`.
     pub fn pop(&mut self, now: Nanos) -> Option<Departure> {
         self.transmit(now);
         let from = match (self.forward.next_due(), self.reverse.next_due()) {
@@ -146,32 +147,31 @@ impl Link {
         Some(Departure { to: from.other(), due, packet, segments, ip_bytes })
     }
 
-    /// Keeps, from now on, what queues drop after they admitted it: see [`Self::take_removed`].
+    /// Keeps, from now on, packets that queues drop after admission: see [`Self::take_removed`].
     pub fn keep_removed(&mut self) {
         self.forward.keep_removed();
         self.reverse.keep_removed();
     }
 
-    /// What the queue of the direction that begins at `from` dropped after it had said that it was queued, since it was asked last: when,
-    /// why, and the packet. Nothing where [`Self::keep_removed`] was never called.
+    /// Takes the packets that the queue of the direction that begins at `from` dropped after admission, since the
+    /// last call: when, why, and the packet. Empty unless [`Self::keep_removed`] was called.
     pub fn take_removed(&mut self, from: End) -> impl Iterator<Item = (Nanos, DropCause, Packet)> {
         let removed = self.direction_mut(from).take_removed().into_iter();
         removed.map(|removed| (removed.at, removed.cause, removed.waiting.packet))
     }
 
-    /// How full the queue of the direction that begins at `from` was, from time zero on up to its last change; `None` where the
-    /// configuration does not ask for it.
+    /// Samples of the queue of the direction that begins at `from`, from time zero to its last change; `None` unless the configuration requests them.
     pub fn queue_samples(&self, from: End) -> Option<QueueSamples> {
         let (interval, readings) = self.direction(from).transmitter.occupancy()?;
         Some(QueueSamples::new(interval, readings))
     }
 
-    /// What has passed the direction that begins at `from`.
+    /// Counters of the direction that begins at `from`.
     pub fn counters(&self, from: End) -> &Counters {
         &self.direction(from).counters
     }
 
-    /// How many of the packets that entered at `from` were to be lost, where the loss changes in time.
+    /// Expected losses among the packets that entered at `from`, if the loss changes over time.
     pub fn loss_expected(&self, from: End) -> Option<Expected> {
         self.direction(from).loss_expected()
     }
@@ -181,7 +181,7 @@ impl Link {
         self.direction(from).len()
     }
 
-    /// Begins all transmissions whose turn has come by `now`.
+    /// Starts all transmissions whose turn has come by `now`.
     fn transmit(&mut self, now: Nanos) {
         match &mut self.shared {
             None => {

@@ -1,4 +1,4 @@
-//! Loss on the way to the queue, decided by a packet's index, and where it changes in time by the moment at which the packet comes.
+//! Loss before the queue, decided by a packet's index and, if it changes over time, by the packet's arrival.
 
 use bdp_model::link::Loss;
 use bdp_model::over_time::Timeline;
@@ -12,7 +12,7 @@ use crate::random::{Draws, unit_interval};
 #[derive(Debug, Clone)]
 pub(crate) enum LossModel {
     None,
-    /// One draw a packet.
+    /// One draw per packet.
     Independent {
         probability: Probability,
         draws: Draws,
@@ -61,14 +61,14 @@ impl LossModel {
         }))
     }
 
-    /// Says when time zero is.
+    /// Sets time zero.
     pub(crate) fn start_clock(&mut self, at: Nanos) {
         if let Self::OverTime(model) = self {
             model.zero = at;
         }
     }
 
-    /// How many of the packets so far were to be lost, where that depends on when they came.
+    /// Expected losses among the packets so far, if the loss depends on time.
     pub(crate) fn expected(&self) -> Option<Expected> {
         match self {
             Self::OverTime(model) => Some(model.expected),
@@ -76,7 +76,7 @@ impl LossModel {
         }
     }
 
-    /// Whether packet `index` is lost, which comes at `now`. To be asked of every packet, in order: Gilbert-Elliott has a memory.
+    /// Whether packet `index`, which arrives at `now`, is lost. Must be called for every packet, in order: Gilbert-Elliott has a memory.
     pub(crate) fn loses(&mut self, index: u64, now: Nanos) -> bool {
         match self {
             Self::OverTime(model) => model.loses(index, now),
@@ -89,8 +89,8 @@ impl LossModel {
     }
 }
 
-/// Two states with a loss probability each (Gilbert 1960, Elliott 1963). Two draws a packet: the first decides
-/// whether the state is left before the packet, the second whether the packet is lost in the state it then finds.
+/// Two states with a loss probability each (Gilbert 1960, Elliott 1963). Two draws per packet: the first decides
+/// whether the state is left before the packet, the second whether the packet is lost in the resulting state.
 #[derive(Debug, Clone)]
 pub(crate) struct GilbertElliott {
     to_bad: Probability,
@@ -109,16 +109,16 @@ impl GilbertElliott {
     }
 }
 
-/// Losses to be expected of a loss that changes: the sum of each packet's probability, and of its variance.
+/// Expected losses if the loss changes over time: the sum of each packet's probability, and of its variance.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Expected {
-    /// Packets.
+    /// Expected number of lost packets.
     pub lost: f64,
-    /// Their variance.
+    /// Variance of that number.
     pub variance: f64,
 }
 
-/// A probability that changes in time; one draw a packet, as of the one that does not.
+/// A loss probability that changes over time; one draw per packet, as for a constant one.
 #[derive(Debug, Clone)]
 pub(crate) struct OverTime {
     zero: Nanos,
@@ -147,13 +147,13 @@ impl OverTime {
     }
 }
 
-/// Two states, each left after an exponentially distributed time: that of the n-th stay is draw `n`, whoever asks when.
+/// Two states, each left after an exponentially distributed time: draw `n` gives the n-th stay, whenever it is queried.
 #[derive(Debug, Clone)]
 struct States {
     mean_ns: [f64; 2],
     loss: [Probability; 2],
     draws: Draws,
-    /// The stay that was asked for last: even ones are good.
+    /// The last queried stay: even ones are good.
     stay: u64,
     /// When it ends, since time zero.
     until: Nanos,
@@ -168,7 +168,7 @@ impl States {
         states
     }
 
-    /// What is lost at a time since time zero, which is no earlier than any before.
+    /// Loss probability at a time since time zero, no earlier than any queried before.
     fn at(&mut self, since: Nanos) -> Probability {
         while self.until <= since {
             self.stay += 1;
@@ -178,7 +178,7 @@ impl States {
         self.loss[(self.stay % 2) as usize]
     }
 
-    /// How long the stay lasts; at least a microsecond.
+    /// Duration of the stay, at least a microsecond.
     fn lasts(&mut self) -> Nanos {
         // Never 0: the logarithm is finite.
         let left = 1.0 - unit_interval(self.draws.draw(self.stay, 0));
@@ -319,7 +319,7 @@ mod tests {
             42,
             End::B,
         );
-        // Before time zero its value holds, whatever the clock says.
+        // Before time zero its value applies, whatever the clock says.
         assert!(!(0..500).any(|k| steps.loses(k, Nanos::secs(20))));
         steps.start_clock(Nanos::secs(100));
         let mut constant = LossModel::new(&independent(0.3), 42, End::B);

@@ -1,7 +1,7 @@
-//! The normal distribution's inverse, the same to the last bit on every machine.
+//! Inverse of the normal distribution, identical to the last bit on every machine.
 //!
-//! Only additions, multiplications, divisions and square roots are used, which IEEE 754 defines to the last bit. The
-//! logarithm of the tails is computed here, because libraries differ in theirs.
+//! Only additions, multiplications, divisions and square roots are used, which IEEE 754 defines to the last bit.
+//! The logarithm of the tails is computed here, because libraries differ in theirs.
 
 /// The quantile of the standard normal distribution at `p`, for 0 < p < 1; relative error about 1e-16.
 ///

@@ -1,12 +1,12 @@
-//! How full a queue is over time: readings at a settled interval, since time zero.
+//! Queue occupancy over time: readings at a fixed interval, since time zero.
 
 use bdp_model::queue::QueueReading;
 use bdp_model::units::Nanos;
 
-/// Readings that are kept; with more the interval is doubled, and every other one goes.
+/// Maximum number of readings; beyond it the interval is doubled, and every other one dropped.
 const MOST: usize = 8_192;
 
-/// The readings of one direction. Made up for whenever something is about to change.
+/// The readings of one direction. Caught up with before every change.
 #[derive(Debug, Clone)]
 pub(crate) struct Occupancy {
     interval: Nanos,
@@ -20,13 +20,13 @@ impl Occupancy {
         Self { interval: interval.max(Nanos(1)), next: None, readings: Vec::new() }
     }
 
-    /// Says when time zero is: that of the first reading.
+    /// Sets time zero, the time of the first reading.
     pub(crate) fn start_clock(&mut self, at: Nanos) {
         self.next = Some(at);
         self.readings.clear();
     }
 
-    /// Takes all readings that were due before `now`, of a queue that has been so since the last change.
+    /// Takes all readings that were due before `now`, of a queue unchanged since the last one.
     pub(crate) fn read(&mut self, now: Nanos, of: impl Fn(Nanos) -> QueueReading) {
         while let Some(at) = self.next.filter(|at| *at < now && *at < Nanos(u64::MAX)) {
             self.readings.push(of(at));
@@ -37,12 +37,12 @@ impl Occupancy {
         }
     }
 
-    /// The interval and the readings, the first of which is of time zero.
+    /// The interval and the readings, the first of which is at time zero.
     pub(crate) fn readings(&self) -> (Nanos, &[QueueReading]) {
         (self.interval, &self.readings)
     }
 
-    /// Every other reading, the first of them kept.
+    /// Drops every other reading, keeping the first.
     fn halve(&mut self) {
         let mut place = 0;
         self.readings.retain(|_| {

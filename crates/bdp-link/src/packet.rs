@@ -1,4 +1,4 @@
-//! An IP packet, and the way to the TCP header in it.
+//! An IP packet, and access to its TCP header.
 
 use std::ops::Range;
 
@@ -7,28 +7,28 @@ use bdp_model::checksum;
 
 /// One IP packet, version 4 or 6: a wire segment, or a super-packet that stands for several.
 ///
-/// Any bytes are accepted: what is not understood passes unchanged.
+/// Any bytes are accepted: unknown content passes unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Packet {
     /// From the first byte of the IP header to the last of its payload.
     pub data: Vec<u8>,
-    /// What its sender left to be done.
+    /// Work that the sender left to the device.
     pub offload: Offload,
 }
 
-/// What the stack that sent a packet left to its device (virtio 1.2, section 5.1.6). By default nothing.
+/// Work that the sending stack left to its device (virtio 1.2, section 5.1.6). By default nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Offload {
-    /// How it falls into wire segments.
+    /// How it is split into wire segments.
     pub segmentation: Option<Segmentation>,
-    /// The transport checksum that is to be completed.
+    /// The transport checksum to be completed.
     pub checksum: Option<PartialChecksum>,
 }
 
-/// How a super-packet falls into wire segments.
+/// How a super-packet is split into wire segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segmentation {
-    /// What is segmented.
+    /// Transport protocol of the segments.
     pub transport: Transport,
     /// Payload bytes of each segment; the last may have fewer.
     pub size: u16,
@@ -39,33 +39,33 @@ pub struct Segmentation {
 pub enum Transport {
     /// One range of the byte stream.
     Tcp,
-    /// Datagrams one behind the other.
+    /// Consecutive datagrams.
     Udp,
 }
 
-/// A checksum of which only the sum over the pseudo-header is in its place.
+/// A checksum field that holds only the sum of the pseudo-header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartialChecksum {
-    /// The byte of the packet where the transport header begins, and what is summed.
+    /// Offset of the transport header in the packet, where the summed bytes begin.
     pub start: u16,
-    /// Where the checksum's field lies, from there.
+    /// Offset of the checksum field from there.
     pub offset: u16,
 }
 
 impl From<Vec<u8>> for Packet {
-    /// A wire segment with its checksums complete.
+    /// Returns a wire segment with complete checksums.
     fn from(data: Vec<u8>) -> Self {
         Self { data, offload: Offload::default() }
     }
 }
 
 impl Packet {
-    /// Its length in IP bytes.
+    /// Length in IP bytes.
     pub(crate) fn len_bytes(&self) -> u64 {
         self.data.len() as u64
     }
 
-    /// Where what the IP header announces lies; `None` where this is no well-formed IP packet.
+    /// Range of the IP payload; `None` if this is no well-formed IP packet.
     pub(crate) fn payload(&self) -> Option<Range<usize>> {
         match self.data.first()? >> 4 {
             4 => ipv4_payload(&self.data),
@@ -74,7 +74,7 @@ impl Packet {
         }
     }
 
-    /// Its differentiated services codepoint (RFC 2474); zero of what is no IP packet.
+    /// DSCP of the packet (RFC 2474); zero if it is no IP packet.
     pub(crate) fn dscp(&self) -> u8 {
         match (self.data.first().map_or(0, |first| first >> 4), self.data.get(..2)) {
             (4, Some(head)) => head[1] >> 2,
@@ -83,7 +83,7 @@ impl Packet {
         }
     }
 
-    /// What tells its flow from others: both addresses, the protocol, and the ports where it has some.
+    /// Flow identity: both addresses, the protocol, and the ports if it has any.
     pub(crate) fn flow(&self) -> (&[u8], u8, &[u8]) {
         let data = self.data.as_slice();
         let (addresses, protocol, payload) = match data.first().map_or(0, |first| first >> 4) {
@@ -116,8 +116,7 @@ impl Packet {
 }
 
 impl PartialChecksum {
-    /// Sums up what follows and puts the complement in the field, which held the pseudo-header's sum. A UDP checksum of
-    /// zero would mean that there is none (RFC 768), so it is sent as all ones.
+    /// Completes the checksum, whose field held the pseudo-header's sum. A UDP checksum of zero would mean none (RFC 768), so it is sent as all ones.
     pub(crate) fn complete(self, data: &mut [u8]) {
         const UDP_OFFSET: u16 = 6;
         let start = usize::from(self.start);
@@ -128,7 +127,7 @@ impl PartialChecksum {
         }
     }
 
-    /// Makes the pseudo-header's sum one over another length of the transport segment: old, new.
+    /// Updates the pseudo-header's sum for another length of the transport segment: old, new.
     pub(crate) fn replace_length(self, data: &mut [u8], [old, new]: [u16; 2]) {
         if let Some(field) = self.field(data) {
             let sum = u64::from(u16::from_be_bytes([field[0], field[1]])) + u64::from(!old) + u64::from(new);
@@ -145,7 +144,7 @@ impl PartialChecksum {
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// Where the payload of an IPv4 packet lies (RFC 791, section 3.1).
+/// Payload range of an IPv4 packet (RFC 791, section 3.1).
 fn ipv4_payload(data: &[u8]) -> Option<Range<usize>> {
     let header = data.get(..20)?;
     let header_len = usize::from(header[0] & 0x0f) * 4;
@@ -154,23 +153,22 @@ fn ipv4_payload(data: &[u8]) -> Option<Range<usize>> {
     well_formed.then_some(header_len..total_len)
 }
 
-/// The same if it begins with a TCP header.
+/// Payload range of an IPv4 packet if it begins with a TCP header.
 fn ipv4_tcp_payload(data: &[u8]) -> Option<Range<usize>> {
     let payload = ipv4_payload(data)?;
     let fragment_offset = u16::from_be_bytes([data[6], data[7]]) & 0x1fff;
     (fragment_offset == 0 && data[9] == TCP).then_some(payload)
 }
 
-/// Where the upper-layer payload of an IPv6 packet lies if it begins with a TCP header.
+/// Upper-layer payload range of an IPv6 packet if it begins with a TCP header.
 fn ipv6_tcp_payload(data: &[u8]) -> Option<Range<usize>> {
     ipv6_upper_layer(data).filter(|(next_header, _)| *next_header == Some(TCP)).map(|(_, payload)| payload)
 }
 
-/// What lies behind an IPv6 packet's extension headers and which protocol it is, `None` for a fragment's
-/// continuation (RFC 8200, section 4).
+/// Protocol and range behind an IPv6 packet's extension headers; the protocol is `None` for a later fragment (RFC 8200, section 4).
 ///
-/// Passes over hop-by-hop, routing, fragment and destination options headers. Others end the walk: behind
-/// an authentication header nothing may be rewritten, behind the rest there is no TCP.
+/// Skips hop-by-hop, routing, fragment and destination options headers. Others end the walk: behind an
+/// authentication header nothing may be rewritten, behind the rest there is no TCP.
 fn ipv6_upper_layer(data: &[u8]) -> Option<(Option<u8>, Range<usize>)> {
     const HOP_BY_HOP: u8 = 0;
     const ROUTING: u8 = 43;
@@ -182,7 +180,7 @@ fn ipv6_upper_layer(data: &[u8]) -> Option<(Option<u8>, Range<usize>)> {
     let data = data.get(..end)?;
     let mut next_header = header[6];
     let mut at = 40;
-    // Each round moves at least 8 bytes on, so the packet's end bounds the walk.
+    // Each round advances by at least 8 bytes, so the packet's end bounds the walk.
     loop {
         let length = match next_header {
             HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS => 8 + usize::from(*data.get(at + 1)?) * 8,

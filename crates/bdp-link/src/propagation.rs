@@ -1,4 +1,4 @@
-//! What lies behind the wire: the delay, what varies in it, and the packets that are on their way.
+//! Propagation: the delay, its variation, and the packets in flight.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
@@ -17,37 +17,37 @@ use crate::reordering::Reordering;
 #[derive(Debug, Clone)]
 pub(crate) struct Propagation {
     delay: Nanos,
-    /// How it changes, where it does.
+    /// Changes over time, if any.
     over_time: Option<Box<DelayOverTime>>,
-    /// When time zero is, once that is known.
+    /// Time zero, once known.
     zero: Nanos,
-    /// What no packet takes less than.
+    /// Lower bound of every packet's propagation.
     pub least: Nanos,
     jitter: Option<Jitter>,
     reordering: Option<Reordering>,
     /// Whether jitter lets a packet overtake another.
     overtaking: bool,
-    /// Of the packets that keep their order.
+    /// Last due time of the packets that keep their order.
     last_due: Nanos,
     lane: Lane,
     /// Wire segments in the lane.
     segments: u64,
 }
 
-/// The packets on their way: a queue where all leave in the order of the wire, otherwise ordered by when they are due.
+/// The packets in flight: a queue if all leave in the order of the wire, otherwise sorted by due time.
 #[derive(Debug, Clone)]
 enum Lane {
     InOrder(VecDeque<Flight>),
     ByDue { heap: BinaryHeap<Reverse<Flight>>, launched: u64 },
 }
 
-/// A packet on its way. Of two that are due together the one that left the wire first leaves first.
+/// A packet in flight. At equal due times the one that left the wire first leaves first.
 #[derive(Debug, Clone)]
 struct Flight {
     due: Nanos,
-    /// Its place among those that left the wire; zero where the lane keeps the order.
+    /// Its rank in leaving the wire; zero if the lane keeps the order.
     place: u64,
-    /// Wire segments that it is.
+    /// Number of wire segments.
     segments: u32,
     packet: Packet,
 }
@@ -78,7 +78,7 @@ impl Propagation {
         }
     }
 
-    /// Says when time zero is.
+    /// Sets time zero.
     pub(crate) fn start_clock(&mut self, at: Nanos) {
         self.zero = at;
     }
@@ -93,14 +93,14 @@ impl Propagation {
         self.reordering.as_mut().is_some_and(|r| r.holds_back(index, copy))
     }
 
-    /// When packet `index` or its copy is due, which leaves the wire at `finish`. To be asked in the order of the wire.
+    /// When packet `index` or its copy, which leaves the wire at `finish`, is due. Must be called in the order of the wire.
     pub(crate) fn due(&mut self, index: u64, copy: Copy, held_back: bool, finish: Nanos) -> Nanos {
         let since = finish.saturating_sub(self.zero);
         let offset_ns = self.jitter.as_mut().map_or(0, |jitter| jitter.offset_ns(index, copy, since));
         let delay = self.over_time.as_ref().map_or(self.delay, |delay| delay.at(since));
         let varied = finish + transit(delay, offset_ns);
         if held_back {
-            // It neither keeps its place nor keeps later packets from leaving.
+            // It neither keeps its place nor delays later packets.
             return varied + self.reordering.as_ref().map_or(Nanos::ZERO, Reordering::by);
         }
         if self.overtaking {
@@ -110,7 +110,7 @@ impl Propagation {
         self.last_due
     }
 
-    /// Sends a packet of so many wire segments on its way.
+    /// Puts a packet of this many wire segments in flight.
     pub(crate) fn launch(&mut self, due: Nanos, segments: u32, packet: Packet) {
         self.segments += u64::from(segments);
         match &mut self.lane {
@@ -130,7 +130,7 @@ impl Propagation {
         }
     }
 
-    /// What is on its way and keeps its order, the next first: when it is due, and the packet.
+    /// Packets in flight that keep their order, the next first: due time and packet.
     pub(crate) fn in_order(&self) -> impl Iterator<Item = (Nanos, &Packet)> {
         let queue = match &self.lane {
             Lane::InOrder(queue) => Some(queue),
@@ -139,12 +139,12 @@ impl Propagation {
         queue.into_iter().flatten().map(|flight| (flight.due, &flight.packet))
     }
 
-    /// What leaves the wire at `finish` or later and keeps its order is not due before then.
+    /// Lower bound of the due time of what leaves the wire at `finish` or later and keeps its order.
     pub(crate) fn soonest(&self, finish: Nanos) -> Nanos {
         if self.keeps_order() { (finish + self.least).max(self.last_due) } else { finish + self.least }
     }
 
-    /// The next packet and how many wire segments it is, if it is due at `now` or before.
+    /// Takes the next packet if it is due at `now` or before: due time, wire segments and packet.
     pub(crate) fn pop(&mut self, now: Nanos) -> Option<(Nanos, u32, Packet)> {
         self.next_due().filter(|due| *due <= now)?;
         let Flight { due, segments, packet, .. } = match &mut self.lane {
@@ -155,13 +155,13 @@ impl Propagation {
         Some((due, segments, packet))
     }
 
-    /// Wire segments on their way.
+    /// Wire segments in flight.
     pub(crate) fn len(&self) -> u64 {
         self.segments
     }
 }
 
-/// Delay and offset together, which count as zero where they are less.
+/// Sum of delay and offset, at least zero.
 fn transit(delay: Nanos, offset_ns: i64) -> Nanos {
     let offset = Nanos(offset_ns.unsigned_abs());
     if offset_ns < 0 { delay.saturating_sub(offset) } else { delay + offset }

@@ -6,20 +6,20 @@ use rand_core::{Rng, SeedableRng};
 
 use crate::end::End;
 
-/// The draws of one impairment in one direction: so many 64-bit numbers for each packet, wanted or not.
+/// The draws of one impairment in one direction: a fixed number of 64-bit numbers for each packet, used or not.
 ///
-/// Draw `n` of packet `k` is number `k x per_packet + n` of the stream under every configuration and in every order
-/// of asking, so what one packet is given never depends on what became of another.
+/// Draw `n` of packet `k` is number `k x per_packet + n` of the stream under every configuration and in every
+/// order of queries, so one packet's draws never depend on another's fate.
 #[derive(Debug, Clone)]
 pub(crate) struct Draws {
-    /// Apart, so that an impairment that is off takes no room where packets pass.
+    /// Boxed, so that a disabled impairment takes no room where packets pass.
     stream: Box<ChaCha8Rng>,
     per_packet: u64,
-    /// Which number of the stream comes next.
+    /// Index of the stream's next number.
     next: u64,
 }
 
-/// Numbers that are cheaper passed over than jumped: a jump computes four blocks of eight anew.
+/// Numbers that are cheaper skipped one by one than jumped: a jump recomputes four blocks of eight.
 const PASSED_OVER: u64 = 32;
 
 impl Draws {
@@ -27,7 +27,7 @@ impl Draws {
         Self { stream: Box::new(stream(seed, from, impairment)), per_packet, next: 0 }
     }
 
-    /// Draw `n` of packet `index`, for `n` below the draws that a packet has.
+    /// Returns draw `n` of packet `index`, for `n` below the draws per packet.
     pub(crate) fn draw(&mut self, index: u64, n: u64) -> u64 {
         let wanted = index.wrapping_mul(self.per_packet).wrapping_add(n);
         match wanted.checked_sub(self.next) {
@@ -49,7 +49,7 @@ impl Draws {
     }
 }
 
-/// A key of the direction that begins at `from`, for what is drawn once.
+/// Key of the direction that begins at `from`, for one-time draws.
 pub(crate) fn key(seed: u64, from: End, purpose: &[u8; 4]) -> u64 {
     stream(seed, from, purpose).next_u64()
 }

@@ -7,7 +7,7 @@ use crate::duplication::Copy;
 use crate::end::End;
 use crate::random::Draws;
 
-/// The reordering of one direction. Two draws a packet: its own and its copy's.
+/// The reordering of one direction. Two draws per packet: its own and its copy's.
 #[derive(Debug, Clone)]
 pub(crate) struct Reordering {
     config: Reorder,
@@ -15,7 +15,7 @@ pub(crate) struct Reordering {
 }
 
 impl Reordering {
-    /// `None` where nothing is ever held back.
+    /// Returns `None` if nothing is ever held back.
     pub(crate) fn new(config: Reorder, seed: u64, from: End) -> Option<Self> {
         (config.probability.fraction() > 0.0)
             .then(|| Self { config, draws: Draws::new(seed, from, b"reor", Copy::COUNT) })
@@ -25,7 +25,7 @@ impl Reordering {
         self.draws.falls(index, copy.number(), self.config.probability)
     }
 
-    /// For how long beyond the delay.
+    /// Additional delay of a packet that is held back.
     pub(crate) fn by(&self) -> Nanos {
         self.config.by
     }

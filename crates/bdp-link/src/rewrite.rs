@@ -1,11 +1,11 @@
-//! A middlebox that changes TCP headers. No packet grows or shrinks; checksum errors are neither made nor mended.
+//! A middlebox that changes TCP headers. No packet grows or shrinks; checksum errors are neither made nor repaired.
 
 use bdp_model::link::{HeaderRewrite, WindowScaleRewrite};
 
 use crate::packet::Packet;
 use crate::tcp::{NO_OPERATION, TcpHeader};
 
-/// Applies the rewrite to a TCP segment; anything else, and what is malformed, passes unchanged.
+/// Applies the rewrite to a TCP segment; anything else, and malformed packets, pass unchanged.
 pub(crate) fn apply(rewrite: &HeaderRewrite, packet: &mut Packet) {
     if rewrite.is_none() {
         return;
@@ -22,10 +22,11 @@ pub(crate) fn apply(rewrite: &HeaderRewrite, packet: &mut Packet) {
     }
 }
 
-/// Strips or replaces every window scale option (RFC 7323, section 2.2). One that is absent is not added.
+/// Strips or replaces every window scale option (RFC 7323, section 2.2). An absent one is not added.
 ///
-/// A shift count is written as asked for; receivers take more than 14 as 14 (RFC 7323, section 2.3). A box that strips
-/// the option from a SYN-ACK alone leaves the two ends with different ideas of the window, as such middleboxes do.
+/// A shift count is written as configured; receivers treat more than 14 as 14 (RFC 7323, section 2.3). A box that
+/// strips the option from a SYN-ACK alone leaves the two ends with different ideas of the window, as such
+/// middleboxes do.
 fn rewrite_window_scale(rewrite: WindowScaleRewrite, header: &mut TcpHeader<'_>) {
     let mut from = 0;
     while let Some(option) = header.window_scale_from(from) {

@@ -1,15 +1,15 @@
 //! A super-packet as the wire segments that it stands for, and cutting runs of them out of it.
 //!
-//! A stack that leaves segmentation to its device sends up to 64 KiB of TCP payload, or many UDP datagrams, behind one
-//! set of headers. What the wire would carry follows from those and from the segment size (virtio 1.2, section 5.1.6;
-//! the kernel's `tcp_gso_segment` and `__udp_gso_segment` do the same).
+//! A stack that leaves segmentation to its device sends up to 64 KiB of TCP payload, or many UDP datagrams,
+//! behind one set of headers. The segments on the wire follow from those and from the segment size (virtio 1.2,
+//! section 5.1.6; the kernel's `tcp_gso_segment` and `__udp_gso_segment` do the same).
 
 use std::ops::Range;
 
 use crate::packet::{Packet, Segmentation, Transport};
 use bdp_model::checksum;
 
-/// How a packet falls into wire segments. All but the last are of one length.
+/// How a packet splits into wire segments. All but the last are of one length.
 ///
 /// A packet that is no super-packet is its own only segment; so is a malformed one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,11 +24,11 @@ pub struct Segments {
     cut: Option<Cut>,
 }
 
-/// What cutting needs to know, where there is something to cut.
+/// Facts needed to cut, if there is something to cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Cut {
     transport: Transport,
-    /// Where the transport header begins.
+    /// Offset of the transport header.
     start: usize,
 }
 
@@ -37,17 +37,17 @@ const PSH: u8 = 0x08;
 const CWR: u8 = 0x80;
 
 impl Segments {
-    /// Those of a packet.
+    /// Returns the segments of a packet.
     pub fn of(packet: &Packet) -> Self {
         let length = packet.data.len();
         let whole = Self { count: 1, headers: 0, size: length, last: length, cut: None };
         Self::of_super(packet).unwrap_or(whole)
     }
 
-    /// `None` for what is no super-packet, holds a single segment, or is malformed.
+    /// `None` for a packet that is no super-packet, holds a single segment, or is malformed.
     fn of_super(packet: &Packet) -> Option<Self> {
         let Segmentation { transport, size } = packet.offload.segmentation?;
-        // A super-packet leaves its checksum to be completed, always (virtio 1.2, section 5.1.6.2).
+        // The checksum of a super-packet is always partial (virtio 1.2, section 5.1.6.2).
         let start = usize::from(packet.offload.checksum?.start);
         let data = packet.data.as_slice();
         let well_formed = match data.first()? >> 4 {
@@ -80,7 +80,7 @@ impl Segments {
         })
     }
 
-    /// How many; at least one.
+    /// Number of segments, at least one.
     pub fn count(&self) -> u32 {
         self.count
     }
@@ -97,11 +97,11 @@ impl Segments {
         full * (self.headers + self.size) as u64 + if ends { self.last as u64 } else { 0 }
     }
 
-    /// A run of neighbouring segments as a packet of its own: a super-packet again if there is more than one.
+    /// Cuts a run of neighbouring segments into a packet of its own: again a super-packet if there is more than one.
     ///
-    /// Lengths, IPv4 identification (counted on from the first), TCP sequence number, and the IPv4 header
-    /// checksum are the run's own. FIN and PSH are on the super-packet's last segment alone, CWR on its first
-    /// (RFC 3168, section 6.1.2). The transport checksum stays partial, its pseudo-header sum over the new length.
+    /// Lengths, IPv4 identification (counted on from the first), TCP sequence number, and the IPv4 header checksum
+    /// are the run's own. FIN and PSH are on the super-packet's last segment alone, CWR on its first (RFC 3168,
+    /// section 6.1.2). The transport checksum stays partial, its pseudo-header sum over the new length.
     pub fn cut(&self, packet: &Packet, run: Range<u32>) -> Packet {
         let Some(cut) = self.cut.filter(|_| run != (0..self.count)) else { return packet.clone() };
         let payload = run.start as usize * self.size..run.end as usize * self.size;
@@ -113,7 +113,7 @@ impl Segments {
         self.adapt(cut, Packet { data, offload: packet.offload }, &run, packet.data.len())
     }
 
-    /// The packet without the segments from `end` on: the same as `cut(&packet, 0..end)`, in the same buffer.
+    /// The packet without the segments from `end` on: equals `cut(&packet, 0..end)`, in the same buffer.
     pub fn keep_front(&self, mut packet: Packet, end: u32) -> Packet {
         let Some(cut) = self.cut.filter(|_| end < self.count) else { return packet };
         let length = packet.data.len();
@@ -121,7 +121,7 @@ impl Segments {
         self.adapt(cut, packet, &(0..end), length)
     }
 
-    /// Gives a run's packet headers of its own; the super-packet had `length` IP bytes.
+    /// Adapts the headers of a run's packet; the super-packet had `length` IP bytes.
     fn adapt(&self, cut: Cut, mut packet: Packet, run: &Range<u32>, length: usize) -> Packet {
         let Cut { transport, start } = cut;
         let data = &mut packet.data;
@@ -140,7 +140,7 @@ impl Segments {
         packet
     }
 
-    /// The IP header of a run.
+    /// Adapts the IP header of a run.
     fn number(&self, data: &mut [u8], run: &Range<u32>) {
         let length = data.len();
         if data[0] >> 4 == 6 {
@@ -170,8 +170,7 @@ impl Segments {
 }
 
 impl Packet {
-    /// Completes a checksum that was left partial, as its device would have. That of a super-packet can't be completed
-    /// before it is cut, and stays as it is.
+    /// Completes a partial checksum, as the device would have. That of a super-packet can't be completed before it is cut, and stays as it is.
     pub fn complete_checksum(&mut self) {
         if Segments::of(self).count() == 1
             && let Some(partial) = std::mem::take(&mut self.offload).checksum

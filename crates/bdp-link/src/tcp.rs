@@ -1,4 +1,4 @@
-//! A checked view of a TCP header that keeps the checksum in step with every change.
+//! A checked view of a TCP header that updates the checksum with every change.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use bdp_model::checksum;
 #[derive(Debug)]
 pub(crate) struct TcpHeader<'a> {
     bytes: &'a mut [u8],
-    /// Whether the checksum's field holds the pseudo-header's sum alone, which no change of the header concerns.
+    /// Whether the checksum field holds only the pseudo-header's sum, which no change of the header affects.
     partial_checksum: bool,
 }
 
@@ -22,7 +22,7 @@ pub(crate) const NO_OPERATION: u8 = 1;
 const WINDOW_SCALE: u8 = 3;
 
 impl<'a> TcpHeader<'a> {
-    /// The header at the front of an IP payload; `None` where its data offset is short or goes past the end.
+    /// The header at the front of an IP payload; `None` if its data offset is too small or exceeds the payload.
     pub(crate) fn new(payload: &'a mut [u8], partial_checksum: bool) -> Option<Self> {
         let header_len = usize::from(payload.get(12)? >> 4) * 4;
         if header_len < OPTIONS {
@@ -44,9 +44,9 @@ impl<'a> TcpHeader<'a> {
         self.replace(WINDOW.start, &window.to_be_bytes());
     }
 
-    /// Where the first window scale option at or after `from` lies: kind, length 3, shift count.
+    /// Offset of the first window scale option at or after `from`: kind, length 3, shift count.
     ///
-    /// The walk ends at an option that is malformed or goes past the header.
+    /// The walk ends at an option that is malformed or exceeds the header.
     pub(crate) fn window_scale_from(&self, from: usize) -> Option<usize> {
         let mut at = from.max(OPTIONS);
         loop {
@@ -67,11 +67,10 @@ impl<'a> TcpHeader<'a> {
         }
     }
 
-    /// Overwrites bytes within the header, none of the checksum's, and updates the checksum by RFC 1624, equation 3:
-    /// HC' = ~(~HC + ~m + m').
+    /// Overwrites bytes within the header, none of the checksum's, and updates the checksum by RFC 1624, equation 3: HC' = ~(~HC + ~m + m').
     ///
-    /// The sum is over 16-bit words counted from the header's start, so a byte at an odd place takes its even
-    /// neighbour along. A header's length is a multiple of four, hence every word is whole.
+    /// The sum is over 16-bit words counted from the header's start, so a byte at an odd offset includes its even
+    /// neighbour. A header's length is a multiple of four, hence every word is whole.
     pub(crate) fn replace(&mut self, at: usize, new: &[u8]) {
         let words = (at & !1)..(at + new.len()).next_multiple_of(2);
         debug_assert!(words.end <= CHECKSUM.start || words.start >= CHECKSUM.end);

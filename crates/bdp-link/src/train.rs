@@ -1,6 +1,6 @@
-//! A super-packet whose segments are on their way over the wire.
+//! A super-packet whose segments are being sent.
 //!
-//! Each segment is served by itself. What departs together is a run: the longest row of neighbours that depart within
+//! Each segment is served by itself. A run departs together: the longest row of neighbours that depart within
 //! [`LONGEST_RUN`], when the last of them is due.
 
 use bdp_model::units::Nanos;
@@ -9,19 +9,19 @@ use crate::discipline::{Ticket, Waiting};
 use crate::packet::Packet;
 use crate::segments::Segments;
 
-/// From the first departure of a run to its last: by so much a segment may come late.
+/// Longest time from a run's first departure to its last: a segment may be this late.
 const LONGEST_RUN: Nanos = Nanos::micros(50);
 
-/// A super-packet that has the wire.
+/// The super-packet on the wire.
 #[derive(Debug, Clone)]
 pub(crate) struct Train {
     waiting: Waiting,
-    /// The segment that is served next.
+    /// The segment to be served next.
     next: u32,
     run: Option<Run>,
 }
 
-/// The segments that have been served and have not departed.
+/// Segments that have been served and have not departed.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     begin: u32,
@@ -34,14 +34,14 @@ impl Train {
         Self { waiting, next: 0, run: None }
     }
 
-    /// The segment that is served next, and its wire bits.
+    /// The segment to be served next, and its wire bits.
     pub(crate) fn next(&self) -> (Ticket, u64) {
         let Waiting { ticket, segments, wire_bits, last_wire_bits, .. } = self.waiting;
         let ticket = Ticket { index: ticket.index + u64::from(self.next), ..ticket };
         (ticket, if self.next + 1 < segments { wire_bits } else { last_wire_bits })
     }
 
-    /// Takes up that the next segment is due then. Where it does not join the run before it, that run departs.
+    /// Adds the next segment, due then. If it does not join the run before it, that run departs.
     pub(crate) fn join(&mut self, due: Nanos) -> Option<Departing> {
         let ended = self.run.filter(|run| due.saturating_sub(run.first_due) > LONGEST_RUN);
         let departing = ended.map(|run| Departing {
@@ -62,7 +62,7 @@ impl Train {
         self.next == self.waiting.segments
     }
 
-    /// The last run. A packet that is whole is moved.
+    /// Returns the last run. A whole packet is moved.
     pub(crate) fn finish(self) -> Option<Departing> {
         let Run { begin, last_due: due, .. } = self.run?;
         let packet = self.waiting.packet;
@@ -73,12 +73,12 @@ impl Train {
         Some(Departing { due, segments: self.next - begin, packet })
     }
 
-    /// What it was cut from.
+    /// The packet that the segments are cut from.
     pub(crate) fn packet(&self) -> &Packet {
         &self.waiting.packet
     }
 
-    /// Before then the run does not depart.
+    /// Lower bound of the run's departure.
     pub(crate) fn due(&self) -> Option<Nanos> {
         self.run.map(|run| run.last_due)
     }
@@ -89,7 +89,7 @@ impl Train {
     }
 }
 
-/// A run that goes on its way.
+/// A run that departs.
 #[derive(Debug)]
 pub(crate) struct Departing {
     pub due: Nanos,

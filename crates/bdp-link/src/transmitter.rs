@@ -1,7 +1,6 @@
-//! The sending side of a direction: what waits for the wire, and the wire itself.
+//! The sending side of a direction: the waiting packets and the wire.
 //!
-//! A packet's service begins when its turn has come, by the queue as it then is. So its departure is known from then on and
-//! not on arrival.
+//! A packet's service begins when its turn has come, by the queue at that time. So its departure is known from then on and not on arrival.
 
 use bdp_model::link::{DirectionConfig, LinkConfig, Medium};
 use bdp_model::queue::QueueReading;
@@ -21,27 +20,27 @@ pub(crate) struct Transmitter {
     service: Service,
     /// Whether the other direction sends on the same medium.
     shared: bool,
-    /// When what was begun last is finished.
+    /// When the last started segment is finished.
     free: Finish,
-    /// Its own work.
+    /// Work of the last started segment.
     begun: u128,
-    /// The IP bytes of it, where the discipline manages itself.
+    /// IP bytes of the last started segment, if the discipline is managed.
     begun_bytes: u64,
-    /// When a segment came last.
+    /// When the last segment arrived.
     last_arrival: Nanos,
-    /// When the segment that was begun last had arrived, and when it was begun.
+    /// When the last started segment had arrived, and when it was started.
     began: (Nanos, Nanos),
-    /// How full the queue is over time, where that is asked for.
+    /// Queue occupancy over time, if requested.
     occupancy: Option<Box<Occupancy>>,
-    /// Segments that wait, and their work; those of a train that has begun included.
+    /// Waiting segments and their work, including those of a started train.
     waiting: Backlog,
 }
 
-/// What segments find that arrive at one instant, the earlier of them included.
+/// The backlog for segments that arrive at one instant, including the earlier of them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Arrivals {
     backlog: Backlog,
-    /// Work that would still be finished within the clock's range.
+    /// Work that can still be finished within the clock's range.
     room: u128,
     /// Work that is finished within the nanosecond of the arrival.
     at_once: u128,
@@ -51,7 +50,7 @@ impl Transmitter {
     pub(crate) fn new(link: &LinkConfig, direction: &DirectionConfig, seed: u64, from: End) -> Self {
         let shared = matches!(link.medium, Medium::HalfDuplex(_));
         Self {
-            // Who sends next on a shared medium goes by the packet that is next, so queues there are drop-tail.
+            // The next sender on a shared medium depends on the next packet, so queues there are drop-tail.
             discipline: match shared {
                 true => Discipline::drop_tail(direction),
                 false => Discipline::new(direction, seed, from),
@@ -72,7 +71,7 @@ impl Transmitter {
         self.service = service;
     }
 
-    /// Says when time zero is of a service that changes.
+    /// Sets time zero of a service that changes.
     pub(crate) fn start_clock(&mut self, at: Nanos) {
         self.service.start_clock(at);
         if let Some(occupancy) = &mut self.occupancy {
@@ -80,7 +79,7 @@ impl Transmitter {
         }
     }
 
-    /// Notes how full the queue has been up to now, where that is asked for: to be called before it changes.
+    /// Records the occupancy up to now, if requested; must be called before it changes.
     fn note_occupancy(&mut self, now: Nanos) {
         let Some(occupancy) = &mut self.occupancy else { return };
         let (free, waiting, (arrived, begun)) = (self.free.at, self.waiting, self.began);
@@ -91,17 +90,17 @@ impl Transmitter {
         });
     }
 
-    /// How full the queue was, from time zero on up to its last change.
+    /// Queue occupancy, from time zero to its last change.
     pub(crate) fn occupancy(&self) -> Option<(Nanos, &[QueueReading])> {
         self.occupancy.as_ref().map(|occupancy| occupancy.readings())
     }
 
-    /// What a segment of so many bits takes on the wire at the least, whenever it comes.
+    /// Shortest time on the wire for a segment of this many bits, whenever it arrives.
     pub(crate) fn least(&self, wire_bits: u64) -> Nanos {
         self.service.least(work(wire_bits))
     }
 
-    /// What an arrival at `now` finds. All that begins by then must have begun.
+    /// The backlog at `now`. All services due by then must have started.
     pub(crate) fn arrivals(&self, now: Nanos) -> Arrivals {
         let Finish { at: free, left } = self.free;
         if self.takes_no_time() {
@@ -133,9 +132,9 @@ impl Transmitter {
         }
     }
 
-    /// Whether one more segment of so many bits finds room, and if so whether an ECN-capable one is marked.
+    /// Whether one more segment of this many bits fits, and if so whether an ECN-capable one is marked.
     pub(crate) fn admits(&self, arrivals: &mut Arrivals, wire_bits: u64) -> Option<bool> {
-        // Nothing ever waits for a wire of its own that takes no time, so neither limit nor threshold is reached.
+        // Nothing ever waits for its own wire that takes no time, so neither limit nor threshold is reached.
         if self.takes_no_time() {
             return Some(false);
         }
@@ -148,19 +147,19 @@ impl Transmitter {
         Some(congested)
     }
 
-    /// Takes a packet all of whose segments were admitted.
+    /// Queues a packet all of whose segments were admitted.
     pub(crate) fn push(&mut self, waiting: Waiting) {
         self.count(&waiting);
         self.discipline.push(waiting);
     }
 
-    /// Whether the queue decides when a packet's turn comes, too, so that what is next is not known before.
+    /// Whether the queue also decides when a packet's turn comes, so that the next one is not known before.
     pub(crate) fn is_managed(&self) -> bool {
         self.discipline.is_managed()
     }
 
-    /// Offers a segment to a queue that manages itself: whether it was marked, or why it was dropped. All whose turn has come must have
-    /// begun; what the queue dropped instead is in `effects`, and still counts.
+    /// Offers a segment to a managed queue; returns whether it was marked, or why it was dropped. All services due
+    /// must have started; packets dropped instead are in `effects`, and still counted.
     pub(crate) fn offer(&mut self, waiting: Waiting, effects: &mut Effects) -> Result<bool, DropCause> {
         let now = waiting.ticket.arrived;
         let own = work_of(&waiting);
@@ -183,7 +182,7 @@ impl Transmitter {
         fate
     }
 
-    /// The next segment of a queue that manages itself, when the wire is free for it.
+    /// Takes the next segment of a managed queue, when the wire is free for it.
     pub(crate) fn take(&mut self, effects: &mut Effects) -> Option<Waiting> {
         let turn = self.free.at.max(self.last_arrival);
         self.note_occupancy(turn);
@@ -192,7 +191,7 @@ impl Transmitter {
         Some(waiting)
     }
 
-    /// No longer counts what the queue dropped after it had been admitted.
+    /// Stops counting a packet that the queue dropped after admission.
     pub(crate) fn forget(&mut self, waiting: &Waiting) {
         self.discount(u64::from(waiting.segments), work_of(waiting));
     }
@@ -202,19 +201,19 @@ impl Transmitter {
         self.waiting.work = self.waiting.work.saturating_sub(work);
     }
 
-    /// Whether what arrives now is served at once: nothing waits, on a wire of its own that is free.
+    /// Whether an arrival now is served at once: nothing waits, and its own wire is free.
     pub(crate) fn is_idle(&self, now: Nanos) -> bool {
         !self.shared && self.waiting.packets == 0 && self.free.at <= now
     }
 
-    /// Counts what waits now, be it for no time.
+    /// Counts a packet that waits now, even for no time.
     pub(crate) fn count(&mut self, waiting: &Waiting) {
         self.note_occupancy(waiting.ticket.arrived);
         self.waiting.packets += u64::from(waiting.segments);
         self.waiting.work = self.waiting.work.saturating_add(work_of(waiting));
     }
 
-    /// What waits for a wire of its own, the next first: before when no segment of it is off the wire.
+    /// Packets waiting for their own wire, the next first, each with a lower bound of when a segment of it leaves the wire.
     pub(crate) fn upcoming(&self) -> impl Iterator<Item = (Nanos, &Packet)> {
         let mut before = 0u128;
         self.discipline.iter().map(move |waiting| {
@@ -224,7 +223,7 @@ impl Transmitter {
         })
     }
 
-    /// Before then a segment of so many bits is not off a wire of its own that arrives at `now` and is admitted.
+    /// Lower bound of when a segment of this many bits, which arrives at `now` and is admitted, leaves its own wire.
     pub(crate) fn soonest(&self, wire_bits: u64, now: Nanos) -> Nanos {
         self.finish(now.max(self.free.at), work(wire_bits))
     }
@@ -237,8 +236,7 @@ impl Transmitter {
         self.discipline.head()
     }
 
-    /// Serves a segment that waited, from `start` on or when the wire is free; gives the end of its serialisation, at
-    /// the end of the clock where it would be beyond.
+    /// Serves a waiting segment, from `start` on or when the wire is free; returns the end of its serialisation, at most the end of the clock.
     pub(crate) fn serve(&mut self, wire_bits: u64, start: Nanos, arrived: Nanos) -> Nanos {
         let start = start.max(arrived);
         let own = work(wire_bits);
@@ -262,7 +260,7 @@ impl Transmitter {
         matches!(self.service, Service::Unlimited) && !self.shared
     }
 
-    /// When the wire is free, cut to whole nanoseconds.
+    /// When the wire is free, rounded down to whole nanoseconds.
     pub(crate) fn free(&self) -> Nanos {
         self.free.at
     }
@@ -272,13 +270,13 @@ impl Transmitter {
         self.free.at + Nanos(u64::from(self.free.left > 0))
     }
 
-    /// Segments that wait.
+    /// Number of waiting segments.
     pub(crate) fn len(&self) -> u64 {
         self.waiting.packets
     }
 }
 
-/// The work of all segments of what waits.
+/// Work of all segments of a waiting packet.
 fn work_of(waiting: &Waiting) -> u128 {
     u128::from(waiting.segments - 1) * work(waiting.wire_bits) + work(waiting.last_wire_bits)
 }

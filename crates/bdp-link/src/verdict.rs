@@ -1,63 +1,62 @@
-//! What became of a packet on entry, as counters count it and captures write it.
+//! Fate of a packet on entry, as counters count it and captures write it.
 
 use std::fmt;
 
-/// What became of a packet on entry.
+/// Verdict on a packet on entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Verdict {
-    /// What became of the packet itself.
+    /// Fate of the packet itself.
     pub fate: Fate,
-    /// Whether one of its bits was inverted; its copy is inverted with it.
+    /// Whether one of its bits was inverted, also in its copy.
     pub corrupted: bool,
-    /// What became of its copy, where it was duplicated.
+    /// Fate of its copy, if it was duplicated.
     pub copy: Option<Fate>,
 }
 
-/// What became of a packet or of its copy.
+/// Fate of a packet or of its copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It is inside, and will depart unless the queue drops it later.
+    /// Inside; departs unless the queue drops it later.
     Queued {
         /// Whether it was marked Congestion Experienced.
         marked: bool,
         /// Whether it is held back, so that later ones overtake it.
         held_back: bool,
     },
-    /// It is gone.
+    /// Dropped.
     Dropped(DropCause),
 }
 
 /// Why a packet was dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DropCause {
-    /// It is longer than what the link lets pass.
+    /// It exceeds the link's size limit.
     Size,
     /// The link was down.
     Outage,
-    /// By the loss model.
+    /// The loss model dropped it.
     Loss,
-    /// The policer's bucket held too little for it.
+    /// The policer's bucket held too few tokens.
     Policer,
-    /// The queue had no room, or the wire would not be done with it within the 584 years that the clock counts,
-    /// as on a link of rate zero.
+    /// The queue was full, or the wire would not finish it within the 584 years that the clock counts, as on a link of rate zero.
     Queue,
-    /// The queue had room and dropped it, as one that manages itself does (RFC 7567): on arrival or after it had waited.
+    /// Active queue management (RFC 7567) dropped it, on arrival or later, though there was room.
     Aqm,
 }
 
 impl Verdict {
-    /// Inside, and nothing else happened to it.
+    /// Queued, without any other effect.
     pub const QUEUED: Self =
         Self { fate: Fate::Queued { marked: false, held_back: false }, corrupted: false, copy: None };
 
-    /// Gone, and nothing else happened to it.
+    /// Dropped, without any other effect.
     pub const fn dropped(cause: DropCause) -> Self {
         Self { fate: Fate::Dropped(cause), corrupted: false, copy: None }
     }
 }
 
 impl DropCause {
-    /// Every cause, in the order in which a packet meets them.
+    /// All causes, in the order in which a packet meets them.
     pub const ALL: [Self; 6] = [Self::Size, Self::Outage, Self::Loss, Self::Policer, Self::Queue, Self::Aqm];
 
     /// The name in records and captures: `size`, `outage`, `loss`, `policer`, `queue`, `aqm`.

@@ -1,4 +1,4 @@
-//! Which boot of the machine this is, which network, and how long it has been up.
+//! The machine's boot, the network namespace, and the uptime.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -15,14 +15,14 @@ pub fn id() -> Result<String> {
     fs::read_to_string(PATH).map(|id| id.trim().to_owned()).map_err(|e| SysError::new("read", PATH, e))
 }
 
-/// The number of the network namespace that the calling thread is in; it means something during one boot.
+/// Number of the calling thread's network namespace, valid during one boot.
 pub fn network_namespace() -> Result<u64> {
     const PATH: &str = "/proc/thread-self/ns/net";
     fs::metadata(PATH).map(|namespace| namespace.ino()).map_err(|e| SysError::new("read", PATH, e))
 }
 
-/// How a command is run in a network namespace of this number, as the beginning of a line of a shell: by a process that is in it, or by its name of `ip
-/// netns`. `None` where neither is seen: it is gone, or held by what has no name.
+/// Shell command prefix that runs a command in the network namespace of this number, through a process in it or
+/// its `ip netns` name. `None` if neither is found: the namespace is gone or has no name.
 pub fn way_into_network(number: u64) -> Option<String> {
     let is_it = |path: PathBuf| fs::metadata(path).is_ok_and(|namespace| namespace.ino() == number);
     let named = entries("/run/netns").find(|name| is_it(Path::new("/run/netns").join(name)));
@@ -33,13 +33,13 @@ pub fn way_into_network(number: u64) -> Option<String> {
     })
 }
 
-/// The names in a folder; none where it can't be read.
+/// The names in a folder; none if it can't be read.
 fn entries(folder: &str) -> impl Iterator<Item = String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().into_string().ok())
 }
 
-/// Nanoseconds since boot, those in which the machine slept included (`CLOCK_BOOTTIME`).
+/// Nanoseconds since boot, including sleep (`CLOCK_BOOTTIME`).
 pub fn uptime_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::Boottime))
 }

@@ -1,25 +1,25 @@
-//! How often the quota of processor time of this process's control group held it back: `cpu.stat` of cgroup v1 and v2.
+//! CPU quota throttling of this process's control group: `cpu.stat` of cgroup v1 and v2.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// How often, and how long, processes of the group waited for the next period of its quota.
+/// How often and how long the group's processes were throttled by its CPU quota.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Throttling {
     /// Periods in which the quota was used up.
     pub periods: u64,
-    /// Periods in which something of it ran.
+    /// Periods in which the group had something to run.
     pub of_periods: u64,
-    /// Time for which processors of the group stood still, nanoseconds, all of them added up.
+    /// Throttled time, nanoseconds, summed over processors.
     pub time_ns: u64,
 }
 
-/// Of this process's group and those above it, since they are there; `None` where none reports it, as where there is no quota.
+/// Throttling of this process's group and its parents since their creation; `None` if none reports it, for example without a quota.
 pub fn throttling() -> Option<Throttling> {
     of_groups(&fs::read_to_string("/proc/self/cgroup").ok()?)
 }
 
-/// The same of another process; `None` also where that may not be seen, or has ended.
+/// Throttling of another process's groups; `None` also if it is not visible or has ended.
 pub fn throttling_of(process: u32) -> Option<Throttling> {
     of_groups(&fs::read_to_string(format!("/proc/{process}/cgroup")).ok()?)
 }
@@ -33,7 +33,7 @@ fn of_groups(groups: &str) -> Option<Throttling> {
     })
 }
 
-/// Where `cpu.stat` of the group and of those above it may be: `0::/PATH` is version 2, `N:cpu,cpuacct:/PATH` version 1.
+/// Possible `cpu.stat` files of the group and its parents: `0::/PATH` is version 2, `N:cpu,cpuacct:/PATH` version 1.
 fn stat_files(groups: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for line in groups.lines() {
@@ -46,7 +46,7 @@ fn stat_files(groups: &str) -> Vec<PathBuf> {
         } else {
             continue;
         };
-        // The second root is another name for the first, or another version.
+        // The second root is another name of the first, or another version.
         let Some(root) = roots.iter().map(Path::new).find(|root| root.join("cgroup.procs").exists()) else {
             continue;
         };

@@ -7,7 +7,7 @@ pub fn monotonic_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::Monotonic))
 }
 
-/// Of a time that is not before its clock's zero.
+/// Converts a time that is not before its clock's zero.
 pub(crate) fn nanoseconds(time: Timespec) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -1,5 +1,5 @@
-//! A program of which nothing stays: between it and the one that starts it stands a keeper, a process that adopts all that the program
-//! leaves, in whatever session, and kills it when the program ends, when it is asked to, or when its starter ends.
+//! Runs a program that leaves nothing behind: a keeper process between it and its starter adopts all that the
+//! program leaves, in whatever session, and kills it when the program ends, on request, or when the starter ends.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
@@ -9,14 +9,14 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::signal;
 
-/// Rounds of killing: each reaches those that the round before left without a parent.
+/// Rounds of killing: each reaches the processes that the previous round orphaned.
 const ROUNDS: u32 = 2_000;
 const BETWEEN_NS: i64 = 1_000_000;
-/// How long a keeper is waited for that was asked to end.
+/// How long to wait for a keeper that was asked to end.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Has a keeper started, which starts `command`; the child that comes of it is the keeper, and ends as the program does. What is
-/// added to the command later concerns the program alone. All ends with the thread that starts it.
+/// Makes `command` start through a keeper: the child is the keeper, which ends as the program does. Later
+/// additions to the command concern the program alone. Everything ends with the thread that starts it.
 pub fn contain(command: &mut Command) {
     let starter = std::process::id() as libc::pid_t;
     command.process_group(0);
@@ -61,7 +61,7 @@ pub fn end(keeper: &mut Child) {
     }
 }
 
-/// Keeps from the calling thread what a keeper waits for.
+/// Blocks in the calling thread the signals that a keeper waits for.
 unsafe fn hold_for_keeper() -> libc::sigset_t {
     // SAFETY: sigemptyset initialises the set; the mask concerns only the calling thread.
     unsafe {
@@ -75,7 +75,7 @@ unsafe fn hold_for_keeper() -> libc::sigset_t {
     }
 }
 
-/// What a keeper does.
+/// Runs the keeper.
 unsafe fn keep(program: libc::pid_t, awaited: &libc::sigset_t) -> ! {
     // SAFETY: calls of the system on this process, its children and memory of this function.
     unsafe {
@@ -114,7 +114,7 @@ unsafe fn keep(program: libc::pid_t, awaited: &libc::sigset_t) -> ! {
     }
 }
 
-/// Takes note of all children that have ended; whether any is left.
+/// Reaps all children that have ended; returns whether any is left.
 unsafe fn reap(program: libc::pid_t, end: &mut Option<libc::c_int>) -> bool {
     loop {
         let mut status = 0;
@@ -143,7 +143,7 @@ unsafe fn kill_children() {
         if byte.is_ascii_digit() {
             number = number.wrapping_mul(10).wrapping_add(libc::pid_t::from(byte - b'0'));
         } else {
-            // A number that the text's end cuts has its turn in the next round.
+            // A number cut off at the end of the text is handled in the next round.
             if number > 1 {
                 // SAFETY: ends another process, a child of this one.
                 unsafe { libc::kill(number, libc::SIGKILL) };
@@ -168,7 +168,7 @@ mod tests {
         command
     }
 
-    /// Whether a process runs: one that ended and was not yet taken note of does not.
+    /// Whether a process runs; one that has ended but was not reaped does not.
     fn runs(process: &str) -> bool {
         std::fs::read_to_string(format!("/proc/{process}/stat"))
             .is_ok_and(|text| !text.rsplit(") ").next().unwrap_or("").starts_with('Z'))

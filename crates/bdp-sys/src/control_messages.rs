@@ -1,26 +1,26 @@
-//! What a kernel reports beside a message: times, addresses, hop limits, extended errors (cmsg(3)).
+//! Control messages that a kernel reports with a message: times, addresses, hop limits, extended errors (cmsg(3)).
 
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 
-/// Room for control messages: three times of 16 bytes, a hop limit, and an extended error with an address of IPv6.
+/// Room for control messages: three times of 16 bytes, a hop limit, and an extended error with an IPv6 address.
 const CONTROL_BYTES: usize = 256;
 
-/// Control messages are aligned as their header is.
+/// Buffer aligned as the header of a control message.
 #[repr(C, align(8))]
 struct Room([MaybeUninit<u8>; CONTROL_BYTES]);
 
-/// What came beside a message.
+/// The name and control messages received with a message.
 pub(crate) struct Beside {
-    /// Who sent it, or to whom it was sent that is reported on; nobody where the length is 0.
+    /// The sender, or the destination of the packet reported on; none if the length is 0.
     pub(crate) name: libc::sockaddr_storage,
     pub(crate) name_length: libc::socklen_t,
     room: Room,
     length: usize,
 }
 
-/// Receives one message into `room`: its length, and what came beside it.
+/// Receives one message into `room`; returns its length, name and control messages.
 pub(crate) fn receive(
     socket: &impl AsRawFd,
     room: &mut [u8],
@@ -49,7 +49,7 @@ pub(crate) fn receive(
 }
 
 impl Beside {
-    /// Takes each control message.
+    /// Calls `take` with each control message.
     pub(crate) fn each(&self, take: impl FnMut(ControlMessage<'_>)) {
         // SAFETY: all-zero is valid.
         let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
@@ -60,7 +60,7 @@ impl Beside {
     }
 }
 
-/// Takes each control message of one that was received.
+/// Calls `take` with each control message of a received message.
 ///
 /// # Safety
 ///
@@ -87,12 +87,12 @@ pub(crate) struct ControlMessage<'a> {
 }
 
 impl ControlMessage<'_> {
-    /// Its value, or the first of several; `None` where it is shorter.
+    /// Its value, or the first of several; `None` if it is shorter.
     pub(crate) fn read<T: Plain>(&self) -> Option<T> {
         (self.data.len() >= size_of::<T>()).then(|| begin(self.data))
     }
 
-    /// What stands behind its value; zero where it ends before.
+    /// The value behind its first one; missing bytes are zero.
     pub(crate) fn read_behind<T, U: Plain>(&self) -> U {
         begin(self.data.get(size_of::<T>()..).unwrap_or_default())
     }
@@ -108,7 +108,7 @@ pub(crate) fn nanoseconds(time: libc::timespec) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// A value from its first bytes; those that are missing are zero.
+/// Reads a value from its first bytes; missing bytes are zero.
 fn begin<T: Plain>(bytes: &[u8]) -> T {
     let mut value = MaybeUninit::<T>::zeroed();
     // SAFETY: no more is copied than either has, and whatever the bytes are, they are a value.
@@ -119,7 +119,7 @@ fn begin<T: Plain>(bytes: &[u8]) -> T {
     }
 }
 
-/// What any bytes are a value of.
+/// A type for which any bytes are a valid value.
 ///
 /// # Safety
 ///

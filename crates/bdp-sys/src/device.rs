@@ -1,4 +1,4 @@
-//! Network devices as they are: which one has an address, how fast it is, what it dropped.
+//! Network devices: their addresses, speed and drops.
 
 use std::ffi::{CStr, CString};
 use std::net::{IpAddr, UdpSocket};
@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use crate::netlink::{DeviceCounters, Netlink};
 use crate::{Result, SysError, check};
 
-/// The device that has this address; `None` where none has.
+/// The device that has this address; `None` if there is none.
 pub fn with_address(address: IpAddr) -> Result<Option<String>> {
     Ok(addresses()?.into_iter().find(|(_, own)| *own == address).map(|(device, _)| device))
 }
@@ -67,11 +67,10 @@ const GET_RINGS: u32 = 0x10;
 const GET_TSO: u32 = 0x1e;
 const GET_GSO: u32 = 0x23;
 const GET_GRO: u32 = 0x2b;
-/// Drivers whose speed is made up.
+/// Drivers that report an invented speed.
 const VIRTUAL: [&str; 6] = ["veth", "tun", "bridge", "dummy", "vxlan", "netkit"];
 
-/// Its speed in bit/s as its driver reports it; `None` where it does not, and for virtual devices, which report a figure
-/// that nothing keeps.
+/// Link speed in bit/s as the driver reports it; `None` if it does not, and for virtual devices, whose figure means nothing.
 pub fn speed_bps(device: &str) -> Option<u64> {
     if VIRTUAL.contains(&driver(device)?.as_str()) {
         return None;
@@ -86,7 +85,7 @@ pub fn speed_bps(device: &str) -> Option<u64> {
     }
 }
 
-/// The name of its driver; `None` where it has none, as loopback.
+/// Name of the device's driver; `None` if it has none, as loopback.
 pub fn driver(device: &str) -> Option<String> {
     // struct ethtool_drvinfo: cmd, then 32 bytes of driver name.
     let answer = ethtool::<196>(device, GET_DRIVER)?;
@@ -94,36 +93,36 @@ pub fn driver(device: &str) -> Option<String> {
     Some(String::from_utf8_lossy(name).into_owned())
 }
 
-/// What a device does for the stack; each is `None` where the driver does not say.
+/// Offloads of a device; each is `None` if the driver does not report it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Offloads {
-    /// Puts received segments together.
+    /// Coalesces received segments.
     pub gro: Option<bool>,
-    /// Takes large packets, which are cut just before the driver.
+    /// Accepts large packets, which are segmented just before the driver.
     pub gso: Option<bool>,
-    /// Cuts large packets itself.
+    /// Segments large packets itself.
     pub tso: Option<bool>,
 }
 
-/// What it does for the stack.
+/// Returns the device's offloads.
 pub fn offloads(device: &str) -> Offloads {
     // struct ethtool_value: cmd, data.
     let is_on = |command| ethtool::<8>(device, command).map(|answer| answer[4..] != [0; 4]);
     Offloads { gro: is_on(GET_GRO), gso: is_on(GET_GSO), tso: is_on(GET_TSO) }
 }
 
-/// Entries of the rings between driver and card.
+/// Sizes of the rings between driver and card, entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rings {
-    /// For receiving, and the most that it can be.
+    /// Current and largest receive ring.
     pub rx: (u32, u32),
-    /// For sending, and the most that it can be.
+    /// Current and largest transmit ring.
     pub tx: (u32, u32),
 }
 
-/// Its rings; `None` where the driver does not say.
+/// The device's rings; `None` if the driver does not report them.
 pub fn rings(device: &str) -> Option<Rings> {
-    // struct ethtool_ringparam: cmd, the most of rx, rx mini, rx jumbo and tx, then the same as they are.
+    // struct ethtool_ringparam: cmd, the maximum of rx, rx mini, rx jumbo and tx, then the current sizes.
     let answer = ethtool::<36>(device, GET_RINGS)?;
     let number =
         |place: usize| answer[place * 4..].first_chunk().map_or(0, |bytes| u32::from_ne_bytes(*bytes));
@@ -131,14 +130,14 @@ pub fn rings(device: &str) -> Option<Rings> {
     (rings.rx.1 > 0 || rings.tx.1 > 0).then_some(rings)
 }
 
-/// The device of the default route, of IPv4 where there is one; `None` where there is none of IPv6, either.
+/// The device of the IPv4 default route, else of the IPv6 one; `None` if there is neither.
 pub fn of_default_route() -> Option<String> {
     let read = |path| std::fs::read_to_string(path).unwrap_or_default();
     default_of_ipv4(&read("/proc/thread-self/net/route"))
         .or_else(|| default_of_ipv6(&read("/proc/thread-self/net/ipv6_route")))
 }
 
-/// Of the default routes of `/proc/net/route` the device of that with the smallest metric.
+/// The device of the default route with the smallest metric in `/proc/net/route`.
 fn default_of_ipv4(table: &str) -> Option<String> {
     let routes = table.lines().skip(1).filter_map(|line| {
         // Iface, Destination, Gateway, Flags, RefCnt, Use, Metric, Mask.
@@ -150,7 +149,7 @@ fn default_of_ipv4(table: &str) -> Option<String> {
     routes.min().map(|(_, device)| device.to_owned())
 }
 
-/// The same of `/proc/net/ipv6_route`, which has routes that reject on loopback, too.
+/// The device of the default route with the smallest metric in `/proc/net/ipv6_route`, which also has rejecting routes on loopback.
 fn default_of_ipv6(table: &str) -> Option<String> {
     let routes = table.lines().filter_map(|line| {
         // Destination, its bits, source, its bits, next hop, metric, references, use, flags, device.
@@ -162,12 +161,12 @@ fn default_of_ipv6(table: &str) -> Option<String> {
     routes.min().map(|(_, device)| device.to_owned())
 }
 
-/// Whether there is a device of this name.
+/// Whether a device of this name exists.
 pub fn exists(device: &str) -> bool {
     mtu(device).is_some()
 }
 
-/// Whether both ends may send at the same time, as its driver reports it; `None` where it does not.
+/// Whether the link is full duplex, as the driver reports it; `None` if it does not.
 pub fn is_full_duplex(device: &str) -> Option<bool> {
     // struct ethtool_cmd: duplex at 14, DUPLEX_HALF 0, DUPLEX_FULL 1, DUPLEX_UNKNOWN 0xff. A virtual device has none.
     speed_bps(device)?;
@@ -178,7 +177,7 @@ pub fn is_full_duplex(device: &str) -> Option<bool> {
     }
 }
 
-/// One ethtool request: the command's structure, `N` bytes of it, as the driver fills it.
+/// Makes one ethtool request; returns the `N` bytes of the command's structure as the driver fills them.
 fn ethtool<const N: usize>(device: &str, command: u32) -> Option<[u8; N]> {
     let socket = UdpSocket::bind("127.0.0.1:0").or_else(|_| UdpSocket::bind("[::1]:0")).ok()?;
     let mut data = [0u8; N];
@@ -206,7 +205,7 @@ fn interface_request(device: &str) -> Option<libc::ifreq> {
     Some(request)
 }
 
-/// Its MTU.
+/// Returns the device's MTU.
 pub fn mtu(device: &str) -> Option<u32> {
     let socket = UdpSocket::bind("127.0.0.1:0").or_else(|_| UdpSocket::bind("[::1]:0")).ok()?;
     let mut request = interface_request(device)?;
@@ -220,7 +219,7 @@ pub fn mtu(device: &str) -> Option<u32> {
     u32::try_from(mtu).ok()
 }
 
-/// What its link layer is, as `ARPHRD_*` of linux/if_arp.h, asked of any socket.
+/// Link-layer type of a device, an `ARPHRD_*` of linux/if_arp.h; any socket may ask.
 pub(crate) fn hardware_type(socket: &OwnedFd, device: &str) -> Option<u16> {
     let mut request = interface_request(device)?;
     // SAFETY: the request names a device; the kernel stores its address in it, whose family is the type.
@@ -232,17 +231,17 @@ pub(crate) fn hardware_type(socket: &OwnedFd, device: &str) -> Option<u16> {
     }
 }
 
-/// Its queueing discipline, as `fq`; `None` where it is not reported.
+/// Name of the device's queueing discipline, such as `fq`; `None` if it is not reported.
 pub fn queueing_discipline(device: &str) -> Option<String> {
     Netlink::open().ok()?.queueing_discipline(device).ok().flatten()
 }
 
-/// What it counted since it is there.
+/// Counters of the device since it exists.
 pub fn counters(device: &str) -> Result<DeviceCounters> {
     Netlink::open()?.counters(device)
 }
 
-/// The machine's name.
+/// Host name of the machine.
 pub fn host_name() -> String {
     std::fs::read_to_string("/proc/sys/kernel/hostname")
         .map_err(|e| SysError::new("read", "host name", e))

@@ -1,5 +1,5 @@
-//! A UDP socket that answers from the very address that was asked, on machines with several, and with the code point that
-//! it was asked with, so that the answer fares as the flow beside it.
+//! A UDP socket that answers from the address that was asked, on machines with several, and with the DSCP of the
+//! request, so that the answer is treated like the flow beside it.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -15,16 +15,16 @@ use crate::{Result, SysError, control_messages};
 
 /// Room for the three control messages that are used, of 40, 24 and 32 bytes.
 const CONTROL_BYTES: usize = 128;
-/// The code point's bits of the octet; the others are those of ECN (RFC 3168), which is not for an application to send.
+/// DSCP bits of the octet; the others are ECN (RFC 3168), which an application must not set.
 const CODE_POINT: u8 = 0xfc;
 
-/// The socket.
+/// A UDP socket that answers from the address that was asked.
 #[derive(Debug)]
 pub struct EchoSocket {
     socket: UdpSocket,
 }
 
-/// Where a datagram came from and which address of ours it was sent to.
+/// Sender of a datagram and the local address that it was sent to.
 #[derive(Clone, Copy)]
 pub struct ReturnPath {
     name: libc::sockaddr_storage,
@@ -40,7 +40,7 @@ enum Local {
     V6(libc::in6_pktinfo),
 }
 
-/// Type of service, or traffic class: the version of the packet, which on a socket of IPv6 may be either.
+/// Type of service or traffic class, by the packet's IP version; an IPv6 socket may see either.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Octet {
     V4(u8),
@@ -48,7 +48,7 @@ enum Octet {
 }
 
 impl EchoSocket {
-    /// Binds it; both IP versions where the address is that of any, `[::]`. Receives wait for `patience` at most.
+    /// Binds the socket; to both IP versions if the address is `[::]`. Receives wait for at most `patience`.
     pub fn bind(address: SocketAddr, patience: Duration) -> Result<Self> {
         let failed = |e| SysError::new("bind UDP socket to", address.to_string(), e);
         let socket =
@@ -59,37 +59,37 @@ impl EchoSocket {
         } else {
             set_number(&socket, libc::IPPROTO_IP, libc::IP_PKTINFO, 1, "IP_PKTINFO")?;
         }
-        // Where the kernel does not report it, answers have no code point.
+        // If the kernel does not report it, answers have no DSCP.
         let _ = set_number(&socket, libc::IPPROTO_IP, libc::IP_RECVTOS, 1, "IP_RECVTOS");
         let _ = set_number(&socket, libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1, "IPV6_RECVTCLASS");
-        // Flows of datagrams have sockets of their own on the same port.
+        // Datagram flows have sockets of their own on the same port.
         socket.set_reuse_port(true).map_err(failed)?;
         socket.bind(&address.into()).map_err(failed)?;
         socket.set_read_timeout(Some(patience)).map_err(failed)?;
         Ok(Self { socket: socket.into() })
     }
 
-    /// Asks for a receive buffer of so many bytes, beyond `net.core.rmem_max` where that is allowed; the system may grant less.
+    /// Requests a receive buffer of this size, beyond `net.core.rmem_max` if allowed; the system may grant less.
     pub fn enlarge_receive_buffer(&self, bytes: usize) -> Result<()> {
         enlarge(&self.socket, bytes, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, "SO_RCVBUF")
     }
 
-    /// Where it is bound.
+    /// Local address of the socket.
     pub fn local_address(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 
-    /// Has the kernel stamp what arrives from now on.
+    /// Makes the kernel timestamp arrivals from now on.
     pub fn stamp_arrivals(&self) -> Result<()> {
         set_number(&self.socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1, "SO_TIMESTAMPNS")
     }
 
-    /// The next datagram, waited for: its own length, of which `room` has the beginning, and its way.
+    /// Waits for the next datagram; returns its full length, of which `room` has the beginning, and its return path.
     pub fn receive(&self, room: &mut [u8]) -> io::Result<(usize, ReturnPath)> {
         self.take(room, 0)
     }
 
-    /// A datagram that has come; `WouldBlock` where none has.
+    /// Returns a datagram that has arrived; `WouldBlock` if there is none.
     pub fn receive_now(&self, room: &mut [u8]) -> io::Result<(usize, ReturnPath)> {
         self.take(room, libc::MSG_DONTWAIT)
     }
@@ -114,7 +114,7 @@ impl EchoSocket {
         Ok((bytes, ReturnPath { name, name_length, local, octet, arrived_ns }))
     }
 
-    /// Sends a datagram back the way another came.
+    /// Sends a datagram back along the path of another.
     pub fn answer(&self, bytes: &[u8], way: &ReturnPath) -> io::Result<usize> {
         // SAFETY: all-zero is valid.
         let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
@@ -133,7 +133,7 @@ impl EchoSocket {
                 control.put(&mut message, libc::IPPROTO_IP, libc::IP_PKTINFO, info);
             }
             Some(Local::V6(mut info)) => {
-                // A link-local address needs its device, others go where the route leads.
+                // A link-local address needs its device; others follow the route.
                 if !is_link_local(&info) {
                     info.ipi6_ifindex = 0;
                 }
@@ -163,7 +163,7 @@ impl EchoSocket {
 }
 
 impl ReturnPath {
-    /// Who sent it; an IPv4 address as such, whatever the socket.
+    /// The sender; an IPv4 address as such, on any socket.
     pub fn peer(&self) -> Option<SocketAddr> {
         // SAFETY: the kernel has filled the name up to its length.
         let ((), peer) = unsafe {
@@ -181,7 +181,7 @@ impl ReturnPath {
         }
     }
 
-    /// The address of ours that it was sent to, with this port.
+    /// The local address that it was sent to, with this port.
     pub fn local(&self, port: u16) -> Option<SocketAddr> {
         match self.local? {
             Local::V4(address) => Some((std::net::Ipv4Addr::from(u32::from_be(address.s_addr)), port).into()),
@@ -190,7 +190,7 @@ impl ReturnPath {
                 match IpAddr::V6(address).to_canonical() {
                     IpAddr::V4(v4) => Some((v4, port).into()),
                     IpAddr::V6(v6) => {
-                        // Of no other address the device matters.
+                        // The device matters only for link-local addresses.
                         let scope = if is_link_local(&info) { info.ipi6_ifindex } else { 0 };
                         Some(std::net::SocketAddrV6::new(v6, port, 0, scope).into())
                     }
@@ -207,13 +207,13 @@ impl AsFd for EchoSocket {
 }
 
 impl ReturnPath {
-    /// When the kernel took the datagram in, nanoseconds since 1970; `None` where it was not asked before.
+    /// When the kernel received the datagram, nanoseconds since 1970; `None` if timestamps were not enabled.
     pub fn arrived_unix_ns(&self) -> Option<u64> {
         self.arrived_ns
     }
 }
 
-/// Control messages are aligned as their header is.
+/// Buffer aligned as the header of a control message.
 #[repr(C, align(8))]
 struct Control([MaybeUninit<u8>; CONTROL_BYTES]);
 
@@ -222,7 +222,7 @@ impl Control {
         Self([MaybeUninit::zeroed(); CONTROL_BYTES])
     }
 
-    /// Puts a control message behind those that the message has.
+    /// Appends a control message to the message.
     fn put<T: Copy>(&mut self, message: &mut libc::msghdr, level: libc::c_int, kind: libc::c_int, value: T) {
         message.msg_control = self.0.as_mut_ptr().cast();
         let taken: usize = message.msg_controllen as _;
@@ -257,7 +257,7 @@ fn is_link_local(info: &libc::in6_pktinfo) -> bool {
 mod tests {
     use super::*;
 
-    /// Asks through `to`, which the echo is bound beyond, and expects the answer from there.
+    /// Sends a request to `to` on an echo socket bound to `bound`, and expects the answer from `to`.
     fn answers_from(bound: &str, to: &str) {
         let echo = EchoSocket::bind(bound.parse().unwrap(), Duration::from_secs(5)).unwrap();
         let port = echo.local_address().unwrap().port();
@@ -271,7 +271,7 @@ mod tests {
         assert_eq!(way.peer().unwrap().port(), asking.local_addr().unwrap().port());
         assert_eq!(way.local(7).unwrap(), (to.parse::<IpAddr>().unwrap(), 7).into());
         echo.answer(&room[..length], &way).unwrap();
-        // A connected socket hears only the address that it asked.
+        // A connected socket receives only from the address that it asked.
         let mut answer = [0; 64];
         let got = asking.recv(&mut answer).unwrap();
         assert_eq!(&answer[..got], b"where from?");

@@ -13,40 +13,39 @@ use crate::poll::wait_for;
 use crate::socket::TcpOptions;
 use crate::{Result, SysError, clock, tcp_info};
 
-/// Longest wait before a raised flag is seen.
+/// Longest delay before a raised stop flag is seen.
 const STOP_CHECK_NS: u64 = 50_000_000;
 
-/// A socket that has all it needs for a handshake, so that this alone is timed.
+/// A socket prepared for a handshake, so that the handshake alone is timed.
 #[derive(Debug)]
 pub struct Handshake {
     socket: Socket,
     to: SockAddr,
 }
 
-/// A handshake that was tried.
+/// Result of an attempted handshake.
 #[derive(Debug)]
 pub struct Tried {
-    /// Just before the kernel was asked to connect; monotonic.
+    /// Just before `connect`, monotonic.
     pub started_ns: u64,
-    /// Just after the kernel said how it went; monotonic.
+    /// Just after the kernel reported the outcome, monotonic.
     pub ended_ns: u64,
-    /// How it went; `TimedOut` where patience or the flag ended it.
+    /// Outcome; `TimedOut` if patience or the flag ended it.
     pub outcome: io::Result<()>,
-    /// Whether a SYN was sent again; the kernel reports it only of a connection that stands.
+    /// Whether the SYN was retransmitted; the kernel reports it only for an established connection.
     pub retransmitted: bool,
 }
 
-/// A handshake that goes on by itself. Its descriptor is writable once there is an answer; dropped, it is given up, and a
-/// connection that stands is reset.
+/// A handshake in progress. Its descriptor is writable once there is an answer. Dropping it gives up; an established connection is reset.
 #[derive(Debug)]
 pub struct UnderWay {
     socket: Socket,
-    /// Just before the kernel was asked to connect; monotonic.
+    /// Just before `connect`, monotonic.
     pub started_ns: u64,
 }
 
 impl UnderWay {
-    /// How it went, once the descriptor is writable.
+    /// The outcome, once the descriptor is writable.
     pub fn outcome(&self) -> io::Result<()> {
         self.socket.take_error()?.map_or(Ok(()), Err)
     }
@@ -59,7 +58,7 @@ impl AsFd for UnderWay {
 }
 
 impl Handshake {
-    /// Has the kernel connect, and does not wait for the answer; an error is one that comes at once.
+    /// Starts to connect without waiting for the answer; an error is an immediate one.
     pub fn start(self) -> io::Result<UnderWay> {
         let started_ns = clock::monotonic_ns();
         match self.socket.connect(&self.to) {
@@ -68,7 +67,7 @@ impl Handshake {
         }
     }
 
-    /// Makes the socket.
+    /// Creates the socket.
     pub fn prepare(to: SocketAddr, from: Option<SocketAddr>, options: &TcpOptions) -> Result<Self> {
         let failed = |e| SysError::new("connect to", to.to_string(), e);
         let socket =
@@ -78,13 +77,12 @@ impl Handshake {
             socket.bind(&from.into()).map_err(|e| SysError::new("bind to", from.to_string(), e))?;
         }
         socket.set_nonblocking(true).map_err(failed)?;
-        // Closed by a reset, so that nothing of it lingers at either end.
+        // Closed by a reset, so that no state lingers at either end.
         socket.set_linger(Some(Duration::ZERO)).map_err(failed)?;
         Ok(Self { socket, to: to.into() })
     }
 
-    /// Connects, waits for the answer, and resets the connection. For the first `spin_ns` the wait keeps the processor,
-    /// so that waking up is not in the time.
+    /// Connects, waits for the answer, and resets the connection. Busy-waits for the first `spin_ns`, so that wakeup latency is not measured.
     pub fn carry_out(self, patience: Duration, spin_ns: u64, stop: &AtomicBool) -> Tried {
         let started_ns = clock::monotonic_ns();
         let outcome = match self.socket.connect(&self.to) {
@@ -144,7 +142,7 @@ mod tests {
         let to = listener.local_addr().unwrap();
         let answered = tried(to);
         assert!(answered.outcome.is_ok() && answered.ended_ns > answered.started_ns, "{answered:?}");
-        // A port that is taken and not listened at: one that was let go may be another test's by now.
+        // A port that is bound and not listening: a released one may be another test's by now.
         let taken = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
         taken.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
         let to = taken.local_addr().unwrap().as_socket().unwrap();

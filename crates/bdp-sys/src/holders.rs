@@ -1,4 +1,4 @@
-//! Which programs have which sockets open, by `/proc`.
+//! Open sockets of programs, by `/proc`.
 
 use std::fs;
 use std::io;
@@ -7,10 +7,10 @@ use std::path::Path;
 use crate::socket_option::get_number;
 use crate::{Result, SysError};
 
-/// The end of names that hold no path.
+/// Prefix of socket names in `/proc/PID/fd`.
 const SOCKET: &str = "socket:[";
 
-/// The numbers (inodes) of the sockets that a process has open, in no order. Refused of processes of other users, but for root.
+/// Inodes of the sockets that a process has open, unordered. Processes of other users are refused unless root asks.
 pub fn sockets_of(process: u32) -> Result<Vec<u32>> {
     let mut sockets = Vec::new();
     each_socket(process, |socket| sockets.push(socket))
@@ -30,8 +30,8 @@ fn each_socket(process: u32, mut each: impl FnMut(u32)) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the program of a process asked for the sizes of a socket's buffers, to send and to receive (`SO_BUF_LOCK`, Linux 5.14): the socket is borrowed
-/// for the question alone. `None` where that is not permitted, or the socket is no more.
+/// Whether a process set the sizes of a socket's send and receive buffers (`SO_BUF_LOCK`, Linux 5.14); the socket
+/// is duplicated only for this question. `None` if that is not permitted, or the socket is gone.
 pub fn buffers_asked(process: u32, socket: u32) -> Option<(bool, bool)> {
     use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
     /// `SO_BUF_LOCK`, `SOCK_SNDBUF_LOCK` and `SOCK_RCVBUF_LOCK`.
@@ -49,36 +49,36 @@ pub fn buffers_asked(process: u32, socket: u32) -> Option<(bool, bool)> {
     Some((locked & SEND != 0, locked & RECEIVE != 0))
 }
 
-/// Every process that may be seen into, with each of its sockets.
+/// Calls `each` with every visible process and each of its sockets.
 pub fn all_sockets(mut each: impl FnMut(u32, u32)) {
     for process in processes() {
-        // Of another user, or ended.
+        // Belongs to another user, or has ended.
         let _ = each_socket(process, |socket| each(process, socket));
     }
 }
 
-/// Every process.
+/// Returns all processes.
 pub fn processes() -> Vec<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// The name of a process's program; `None` where it has ended.
+/// Name of a process's program; `None` if it has ended.
 pub fn name(process: u32) -> Option<String> {
     fs::read_to_string(format!("/proc/{process}/comm")).ok().map(|name| name.trim_end().to_owned())
 }
 
-/// The user that a process runs as; `None` where it has ended.
+/// User that a process runs as; `None` if it has ended.
 pub fn user(process: u32) -> Option<u32> {
     use std::os::unix::fs::MetadataExt;
     fs::metadata(format!("/proc/{process}")).ok().map(|of| of.uid())
 }
 
-/// A process: its number may be given to another once it has ended, its start tells them apart.
+/// Start time of a process, which distinguishes it from a later one of the same id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Start(u64);
 
-/// When a process started, and the process that started it; `None` where it has ended, one that only waits to be taken note of included.
+/// When a process started, and its parent; `None` if it has ended, even if not yet reaped.
 pub fn start_and_parent(process: u32) -> Option<(Start, u32)> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The name, in brackets, may hold any character.
@@ -89,7 +89,7 @@ pub fn start_and_parent(process: u32) -> Option<(Start, u32)> {
     Some((Start(fields.get(19)?.parse().ok()?), fields.get(1)?.parse().ok()?))
 }
 
-/// A process and those that it and they have started, as far as they live and their parents do.
+/// A process and its living descendants, as far as their parents live.
 pub fn family(process: u32) -> Vec<u32> {
     let parents: Vec<(u32, u32)> =
         processes().into_iter().filter_map(|one| Some((one, start_and_parent(one)?.1))).collect();
@@ -102,12 +102,12 @@ pub fn family(process: u32) -> Vec<u32> {
     family
 }
 
-/// The network namespace of a process, by its number, which is the same for two processes in the same.
+/// Number of a process's network namespace, equal for two processes in the same one.
 pub fn network_of(process: u32) -> Result<u64> {
     namespace_number(&format!("/proc/{process}/ns/net"))
 }
 
-/// The network namespace of this process.
+/// Number of this process's network namespace.
 pub fn own_network() -> Result<u64> {
     namespace_number("/proc/self/ns/net")
 }
@@ -146,7 +146,7 @@ mod tests {
         let number = sockets_of(std::process::id()).unwrap();
         let link = fs::read_link(format!("/proc/self/fd/{}", listener.as_raw_fd())).unwrap();
         let own = number.into_iter().find(|n| link.to_str().unwrap().contains(&n.to_string())).unwrap();
-        // A kernel before 5.14 has no such question, and a sandbox may refuse it.
+        // A kernel before 5.14 lacks the option, and a sandbox may refuse it.
         let Some(asked) = buffers_asked(std::process::id(), own) else { return };
         assert_eq!(asked, (false, false));
         rustix::net::sockopt::set_socket_recv_buffer_size(&listener, 65_536).unwrap();

@@ -1,8 +1,9 @@
-//! Sockets for probes that are to end on the way, each with a hop limit of its own.
+//! Sockets for probes that expire on the path, each with its own hop limit.
 //!
-//! What a router answers is read from the error queue of the socket that sent the probe (`IP_RECVERR`, `IPV6_RECVERR`; ip(7)),
-//! which needs no privilege. The queue gives who answered, the type and code of its ICMP message, and what that quotes behind the
-//! transport header of the probe. It does not give the quoted IP header: that takes a raw socket, [`QuoteSocket`].
+//! A router's answer is read from the error queue of the socket that sent the probe (`IP_RECVERR`,
+//! `IPV6_RECVERR`; ip(7)), which needs no privilege. The queue gives the responder, the type and code of its ICMP
+//! message, and the quoted bytes after the probe's transport header. It does not give the quoted IP header: that
+//! takes a raw socket, [`QuoteSocket`].
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
@@ -17,41 +18,41 @@ use crate::socket_option::set_number;
 use crate::stamp::IcmpAccess;
 use crate::{Result, SysError, tcp_info};
 
-/// Calls that may fail in turn for what was reported of earlier probes.
+/// Calls that may fail in a row because of errors reported for earlier probes.
 const REPORTS: u32 = 4;
 
-/// What was read from a socket's queue.
+/// A message read from a socket's queue.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Received {
-    /// Bytes in the room that was given.
+    /// Bytes written to the caller's buffer.
     pub bytes: usize,
-    /// Who sent it, where the socket hears several.
+    /// The sender, if the socket receives from several.
     pub from: Option<IpAddr>,
-    /// When the kernel took it in, nanoseconds since 1970.
+    /// When the kernel received it, nanoseconds since 1970.
     pub arrived_unix_ns: Option<u64>,
-    /// Hops that the packet had left when it came.
+    /// Hop limit that the packet had left on arrival.
     pub hops_left: Option<u8>,
 }
 
-/// An error that a router, the destination or this machine's kernel reported of a probe.
+/// An error of a probe that a router, the destination or this machine's kernel reported.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReportedError {
-    /// What the message quotes of the probe, and when it came.
+    /// What the message quotes of the probe, and its arrival time.
     pub received: Received,
-    /// Who reported it; `None` where that was this machine's own kernel, or is not known.
+    /// Who reported it; `None` if it was this machine's kernel, or is unknown.
     pub offender: Option<IpAddr>,
-    /// Whether it came by ICMP; else this machine's kernel found it.
+    /// Whether it arrived by ICMP; else this machine's kernel detected it.
     pub by_icmp: bool,
     /// Type of the ICMP message.
     pub kind: u8,
-    /// Its code.
+    /// Code of the ICMP message.
     pub code: u8,
-    /// With "fragmentation needed" and "packet too big" the MTU.
+    /// MTU, with "fragmentation needed" and "packet too big".
     pub info: u32,
 }
 
-/// A connected socket, UDP or ICMP, that never waits. No packet of it is fragmented, and the path MTU that the kernel knows does
-/// not bound it (`IP_PMTUDISC_PROBE`).
+/// A connected, nonblocking UDP or ICMP socket. Its packets are never fragmented, and the kernel's known path MTU
+/// does not limit them (`IP_PMTUDISC_PROBE`).
 #[derive(Debug)]
 pub struct HopSocket {
     socket: Socket,
@@ -59,14 +60,14 @@ pub struct HopSocket {
 }
 
 impl HopSocket {
-    /// Of UDP, from a local end where that is given.
+    /// Creates a UDP socket, from a local address if given.
     pub fn udp(to: SocketAddr, from: Option<SocketAddr>, device: Option<&str>) -> Result<Self> {
         let socket = Socket::new(Domain::for_address(to), Type::DGRAM, Some(Protocol::UDP))
             .map_err(|e| SysError::new("make UDP socket for", to.to_string(), e))?;
         Self::connect(socket, to, from, device)
     }
 
-    /// Of ICMP echo: of the kind that needs no privilege where that is to be had.
+    /// Creates an ICMP echo socket, of the unprivileged kind if available.
     pub fn icmp(
         to: SocketAddr,
         from: Option<SocketAddr>,
@@ -81,7 +82,7 @@ impl HopSocket {
                 Err(_) => return Err(SysError::new("open ICMP socket to", to.ip().to_string(), refused)),
             },
         };
-        // Its port means nothing to ICMP, and to a socket of IPv6 it has to be zero.
+        // ICMP ignores the port, and on an IPv6 socket it has to be zero.
         let mut to = to;
         to.set_port(0);
         let from = from.map(|from| SocketAddr::new(from.ip(), 0));
@@ -99,7 +100,7 @@ impl HopSocket {
             SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, "IP_MTU_DISCOVER"),
             SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, "IPV6_MTU_DISCOVER"),
         };
-        // Of both IP versions it is the same number.
+        // The number is the same for both IP versions.
         set_number(&socket, level, option, libc::IP_PMTUDISC_PROBE, name)?;
         if let Some(from) = from.map(|from| scoped(from, to)) {
             socket.bind(&from.into()).map_err(|e| SysError::new("bind to", from.to_string(), e))?;
@@ -108,18 +109,18 @@ impl HopSocket {
         Ok(Self { socket, is_v6: to.is_ipv6() })
     }
 
-    /// The local end, which the kernel may have chosen.
+    /// The local address, which the kernel may have chosen.
     pub fn local_address(&self) -> io::Result<SocketAddr> {
         let local = self.socket.local_addr()?;
         local.as_socket().ok_or_else(|| ErrorKind::InvalidData.into())
     }
 
-    /// Sends a packet with this hop limit, and this octet of type of service or traffic class.
+    /// Sends a packet with this hop limit, and this type of service or traffic class.
     pub fn send(&self, bytes: &[u8], hops: u8, octet: u8) -> io::Result<()> {
         set_header(&self.socket, self.is_v6, hops, octet)?;
         for _ in 0..REPORTS {
             match self.socket.send(bytes) {
-                // Reported of an earlier probe, given once, and in the queue too; or this one can't be sent.
+                // Either an earlier probe's error, reported once and in the queue too, or this one can't be sent.
                 Err(e) if is_reported(&e) => {}
                 other => return other.map(drop),
             }
@@ -127,7 +128,7 @@ impl HopSocket {
         self.socket.send(bytes).map(drop)
     }
 
-    /// What has come from the other end; `None` where nothing has.
+    /// Reads a packet from the other end; `None` if none has arrived.
     pub fn receive(&self, room: &mut [u8]) -> io::Result<Option<Received>> {
         match take(&self.socket, room, 0) {
             Ok((received, _)) => Ok(Some(received)),
@@ -136,7 +137,7 @@ impl HopSocket {
         }
     }
 
-    /// The next error that was reported of a probe; `None` where there is none.
+    /// Reads the next error reported for a probe; `None` if there is none.
     pub fn reported(&self, room: &mut [u8]) -> io::Result<Option<ReportedError>> {
         reported(&self.socket, room)
     }
@@ -148,45 +149,45 @@ impl AsFd for HopSocket {
     }
 }
 
-/// Bytes of the longest IP packet that the device towards `to` sends, whatever the kernel knows of the path.
+/// Longest IP packet in bytes that the device towards `to` sends, whatever the kernel knows of the path.
 pub fn device_mtu(to: SocketAddr, from: Option<SocketAddr>, device: Option<&str>) -> Result<u32> {
     let socket = HopSocket::udp(to, from, device)?;
     let header = if to.is_ipv4() { 28 } else { 48 };
-    // More than any packet holds is refused before it leaves, and the report says what would have been sent.
+    // Longer than any packet: refused before it leaves, and the report gives the MTU.
     let longest = vec![0; 65_535 - header + if to.is_ipv4() { 0 } else { 40 }];
     let refused = socket.send(&longest, 1, 0);
     let report =
         socket.reported(&mut [0; 16]).ok().flatten().filter(|report| !report.by_icmp && report.info > 0);
     match (report, refused) {
         (Some(report), _) => Ok(report.info),
-        // A device as long as the longest packet, such as loopback, would have sent it.
+        // A device whose MTU is the longest packet, such as loopback, would have sent it.
         _ => Ok((longest.len() + header) as u32),
     }
 }
 
-/// A SYN with a hop limit of its own. Dropped, it leaves nothing: what was connected is reset.
+/// A SYN with its own hop limit. Dropping it resets the connection, so nothing is left.
 #[derive(Debug)]
 pub struct SynProbe {
     socket: Socket,
-    /// What `connect` said at once.
+    /// Immediate result of `connect`.
     at_once: Option<io::ErrorKind>,
 }
 
-/// What became of a SYN.
+/// Outcome of a SYN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SynOutcome {
     /// Nothing yet.
     Pending,
-    /// The destination accepted the connection; the round trip by the kernel's clock, where it says so.
+    /// The destination accepted the connection; the round trip by the kernel's clock, if reported.
     Accepted(Option<u64>),
     /// The destination refused it.
     Refused,
-    /// An error was reported. Linux gives who reported it since 5.8; before, it is an error of kind 0 without an offender.
+    /// An error was reported. Linux names the reporter since 5.8; before, it is an error of kind 0 without an offender.
     Reported(ReportedError),
 }
 
 impl SynProbe {
-    /// Sends it from a local end, which no other SYN to the same destination may hold at the same time.
+    /// Sends it from a local address and port, which no other SYN to the same destination may use at the same time.
     pub fn send(to: SocketAddr, from: SocketAddr, device: Option<&str>, hops: u8, octet: u8) -> Result<Self> {
         let failed = |e| SysError::new("connect to", to.to_string(), e);
         let socket =
@@ -194,7 +195,7 @@ impl SynProbe {
         prepare(&socket, to, device)?;
         set_header(&socket, to.is_ipv6(), hops, octet).map_err(failed)?;
         if to.is_ipv6() {
-            // Else each has a flow label of its own, and so takes another branch. A kernel before 3.17 makes none.
+            // Otherwise each has its own flow label, and so may take another path. A kernel before 3.17 sets none.
             let (level, option) = (libc::IPPROTO_IPV6, libc::IPV6_AUTOFLOWLABEL);
             let _ = set_number(&socket, level, option, 0, "IPV6_AUTOFLOWLABEL");
         }
@@ -211,7 +212,7 @@ impl SynProbe {
         Ok(Self { socket, at_once })
     }
 
-    /// What has become of it; what the report quotes is put into the room.
+    /// Returns the outcome so far; quoted bytes are written to `room`.
     pub fn outcome(&self, room: &mut [u8]) -> io::Result<SynOutcome> {
         if let Some(report) = reported(&self.socket, room)? {
             return Ok(SynOutcome::Reported(report));
@@ -237,14 +238,14 @@ impl AsFd for SynProbe {
     }
 }
 
-/// Reads every ICMP message that comes to this machine, for what they quote of IP headers. Needs `CAP_NET_RAW`.
+/// Reads every ICMP message that arrives at this machine, for the IP headers quoted in them. Needs `CAP_NET_RAW`.
 #[derive(Debug)]
 pub struct QuoteSocket {
     socket: Socket,
 }
 
 impl QuoteSocket {
-    /// Opens it, for the IP version of an address.
+    /// Opens it for the IP version of an address.
     pub fn open(like: IpAddr) -> Result<Self> {
         let (domain, protocol) = match like {
             IpAddr::V4(_) => (Domain::IPV4, Protocol::ICMPV4),
@@ -256,7 +257,7 @@ impl QuoteSocket {
         Ok(Self { socket })
     }
 
-    /// The next message, with its IP header where it is of IPv4; `None` where none has come.
+    /// The next message, with its IP header for IPv4; `None` if none has arrived.
     pub fn receive(&self, room: &mut [u8]) -> io::Result<Option<Received>> {
         match take(&self.socket, room, 0) {
             Ok((received, _)) => Ok(Some(received)),
@@ -271,7 +272,7 @@ impl AsFd for QuoteSocket {
     }
 }
 
-/// The options that all probes need.
+/// Sets the options that all probes need.
 fn prepare(socket: &Socket, to: SocketAddr, device: Option<&str>) -> Result<()> {
     let failed = |e| SysError::new("prepare socket for", to.to_string(), e);
     socket.set_nonblocking(true).map_err(failed)?;
@@ -302,7 +303,7 @@ fn set_header(socket: &Socket, is_v6: bool, hops: u8, octet: u8) -> io::Result<(
     }
 }
 
-/// Whether a call failed for what was reported of an earlier packet, by ICMP.
+/// Whether a call failed because of an ICMP error for an earlier packet.
 fn is_reported(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
@@ -359,7 +360,7 @@ fn take(
     Ok((received, report))
 }
 
-/// An extended error, behind which the address of who reported it stands.
+/// An extended error, followed by the address of its reporter.
 fn extended_error(message: ControlMessage<'_>) -> Option<ReportedError> {
     let error: libc::sock_extended_err = message.read()?;
     let by_icmp = matches!(error.ee_origin, libc::SO_EE_ORIGIN_ICMP | libc::SO_EE_ORIGIN_ICMP6);
@@ -374,7 +375,7 @@ fn extended_error(message: ControlMessage<'_>) -> Option<ReportedError> {
     })
 }
 
-/// The IP address in a name; an IPv4 address as such, whatever the socket.
+/// The IP address in a name; an IPv4 address as such, on any socket.
 fn address(name: &libc::sockaddr_storage) -> Option<IpAddr> {
     // SAFETY: the storage is a live one of full length, and its family says which kind of address it holds.
     let ((), name) = unsafe {

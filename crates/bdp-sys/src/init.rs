@@ -1,4 +1,4 @@
-//! What the first process of a machine does: file systems, the end of its programs, and the machine's end.
+//! Tasks of a machine's first process: mounting file systems, reaping programs, powering off.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -13,7 +13,7 @@ use rustix::system::{RebootCommand, reboot};
 
 use crate::{Result, SysError};
 
-/// Mounts a file system of the kernel's own on a folder, which is made where it is missing. One that is mounted there already is left.
+/// Mounts a kernel file system on a folder, creating the folder if missing; one already mounted there is left.
 pub fn mount_own(kind: &'static str, folder: &str) -> Result<()> {
     let refused = |e: std::io::Error| SysError::new("mount", format!("{kind} on {folder}"), e);
     fs::create_dir_all(folder).map_err(refused)?;
@@ -23,10 +23,10 @@ pub fn mount_own(kind: &'static str, folder: &str) -> Result<()> {
     }
 }
 
-/// The same, with what lies in the folder below the mount still in its place.
+/// Like [`mount_own`], but keeps what lies in the folder below the mount.
 pub fn mount_own_around(kind: &'static str, folder: &str) -> Result<()> {
     let refused = |e: std::io::Error| SysError::new("mount", format!("{kind} on {folder}"), e);
-    // What is mounted on the folder hides it from paths, and not from who has it open.
+    // A mount hides the folder's content from paths, but not from open descriptors.
     let below = File::open(folder).map_err(refused)?;
     let mut kept = Vec::new();
     for entry in fs::read_dir(folder).map_err(refused)? {
@@ -43,7 +43,7 @@ pub fn mount_own_around(kind: &'static str, folder: &str) -> Result<()> {
     Ok(())
 }
 
-/// Writes a file so that it is there as a whole or not at all: what the disk refuses is an error here, and not a short file.
+/// Writes a file completely or not at all: an error of the disk is returned, and no short file is left.
 pub fn write_whole_file(path: &str, bytes: &[u8]) -> Result<()> {
     let refused = |e: std::io::Error| SysError::new("write", path, e);
     let beside = format!("{path}.new");
@@ -52,14 +52,14 @@ pub fn write_whole_file(path: &str, bytes: &[u8]) -> Result<()> {
     fs::rename(&beside, path).map_err(refused)
 }
 
-/// Lets programs open as many files as a kernel lets any: all hosts of a guest are one process.
+/// Raises the limit of open files to the kernel's maximum: all hosts of a guest are one process.
 pub fn allow_many_files() -> Result<()> {
     const MOST: u64 = 1 << 20;
     rustix::process::setrlimit(Resource::Nofile, Rlimit { current: Some(MOST), maximum: Some(MOST) })
         .map_err(|e| SysError::new("raise", "the limit of open files", e.into()))
 }
 
-/// Waits for the end of a child, and takes note of that of every orphan that ends before.
+/// Waits for the end of a child, and reaps every orphan that ends before.
 pub fn wait_for(child: u32) -> Result<ExitStatus> {
     loop {
         match rustix::process::wait(WaitOptions::empty()) {
@@ -72,7 +72,7 @@ pub fn wait_for(child: u32) -> Result<ExitStatus> {
     }
 }
 
-/// Kills every process but this one, which must be the machine's first: elsewhere it does nothing.
+/// Kills every other process. Does nothing unless this is the machine's first process.
 pub fn kill_all() {
     if rustix::process::getpid().is_init() {
         // SAFETY: it takes two numbers, and touches no memory of this process.
@@ -80,12 +80,12 @@ pub fn kill_all() {
     }
 }
 
-/// A file in memory, which no disk limits, and which is gone with the last process that has it open.
+/// Creates a file in memory, which no disk limits, and which ends with the last process that has it open.
 pub fn file_in_memory() -> std::io::Result<File> {
     Ok(File::from(rustix::fs::memfd_create(c"bdp", rustix::fs::MemfdFlags::CLOEXEC)?))
 }
 
-/// Switches the machine off. Only for its first process: elsewhere it ends that process.
+/// Powers the machine off. Only for its first process: any other one is ended.
 pub fn power_off() -> ! {
     if rustix::process::getpid().is_init() {
         let _ = reboot(RebootCommand::PowerOff);

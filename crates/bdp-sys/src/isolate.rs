@@ -1,4 +1,4 @@
-//! Namespaces of a program on a host: the host's network, processes and mounts of its own, a name, a table of addresses.
+//! Namespaces of a program on a host: the host's network, and its own processes, mounts, host name and table of addresses.
 
 use std::fs::{self, File};
 use std::io;
@@ -12,20 +12,20 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space,
 
 use crate::{Result, SysError};
 
-/// Where a file system of its own is for a moment; every Linux has it.
+/// Temporary mount point; every Linux has it.
 const SCRATCH: &str = "/proc";
-/// The table of addresses by name.
+/// Table of addresses by name.
 const HOSTS: &str = "/etc/hosts";
 
-/// Moves the calling process, which must have a single thread, into the user namespace (where there is one) and the network namespace
-/// that these files are, as `/proc/PID/ns/net`.
+/// Moves the calling process, which must have a single thread, into the user namespace (if any) and the network
+/// namespace of these files, such as `/proc/PID/ns/net`.
 pub fn join(user: Option<&Path>, network: &Path) -> Result<()> {
     let enter = |path: &Path, kind| {
         let refused = |e: io::Error| SysError::new("join", format!("namespace {}", path.display()), e);
         let namespace = File::open(path).map_err(refused)?;
         move_into_link_name_space(namespace.as_fd(), Some(kind)).map_err(|e| refused(e.into()))
     };
-    // Both are opened by what this process may see now.
+    // Both are opened with this process's current view.
     let network_file = File::open(network)
         .map_err(|e| SysError::new("join", format!("namespace {}", network.display()), e))?;
     if let Some(user) = user {
@@ -35,12 +35,12 @@ pub fn join(user: Option<&Path>, network: &Path) -> Result<()> {
         .map_err(|e| SysError::new("join", format!("namespace {}", network.display()), e.into()))
 }
 
-/// A network namespace that a thread was in.
+/// Network namespace of a thread.
 #[derive(Debug)]
 pub struct Network(File);
 
 impl Network {
-    /// That of the calling thread.
+    /// Returns the calling thread's.
     pub fn of_this_thread() -> Result<Self> {
         const PATH: &str = "/proc/thread-self/ns/net";
         File::open(PATH).map(Self).map_err(|e| SysError::new("open", PATH, e))
@@ -53,7 +53,7 @@ impl Network {
     }
 }
 
-/// Has the process that `command` starts see a folder as its root, and begin there. Its program's path is one below that root.
+/// Makes the process that `command` starts see a folder as its root and start there. Its program's path is relative to that root.
 pub fn start_in(command: &mut Command, root: &Path) {
     let root = root.to_owned();
     // SAFETY: what runs between fork and exec are two calls of the system on a path that is there already; neither allocates for a short
@@ -66,8 +66,8 @@ pub fn start_in(command: &mut Command, root: &Path) {
     }
 }
 
-/// Gives the calling process, which must have a single thread, mounts and a host name of its own, and the next process that it starts
-/// a process namespace: that one is its first process, with which all others of it end.
+/// Gives the calling process, which must have a single thread, its own mounts and host name, and its next child a
+/// process namespace: the child is its first process, with which all others end.
 pub fn separate(host: &str) -> Result<()> {
     let flags = UnshareFlags::NEWNS | UnshareFlags::NEWPID | UnshareFlags::NEWUTS;
     // SAFETY: none of these flags parts descriptors or memory between threads, of which this process has one.
@@ -79,7 +79,7 @@ pub fn separate(host: &str) -> Result<()> {
         .map_err(|e| SysError::new("set", "the host's name", e.into()))
 }
 
-/// Puts a table of addresses by name in the place of `/etc/hosts`, for the mount namespace of the calling process alone. Nothing is written to any disk.
+/// Replaces `/etc/hosts` by a table of addresses, for the calling process's mount namespace alone. Nothing is written to disk.
 pub fn name_addresses(table: &str) -> Result<()> {
     let refused = |e: io::Error| SysError::new("put names into", HOSTS, e);
     rustix::mount::mount("tmpfs", SCRATCH, "tmpfs", MountFlags::empty(), None)
@@ -97,14 +97,14 @@ pub fn change_root(root: &Path) -> Result<()> {
         .map_err(|e| SysError::new("make the root", root.display().to_string(), e.into()))
 }
 
-/// Shows the processes of the calling process's own namespace in `/proc`. Where it is refused, as in containers that hide parts of it,
-/// those of the machine stay.
+/// Mounts `/proc` of the calling process's own namespace. If that is refused, as in containers that hide parts of
+/// it, the machine's processes stay visible.
 pub fn show_own_processes() {
     let flags = MountFlags::NOSUID | MountFlags::NOEXEC | MountFlags::NODEV;
     let _ = rustix::mount::mount("proc", "/proc", "proc", flags, None);
 }
 
-/// Mounts the root of the machine that a guest runs on, with what this guest has of its own on top.
+/// Mounts the root of the machine that a guest runs on, with the guest's own file systems on top.
 pub fn mount_machine(folder: &str) -> Result<()> {
     let refused = |what: &str, e: io::Error| SysError::new("mount", format!("{what} on {folder}"), e);
     fs::create_dir_all(folder).map_err(|e| refused("the machine's root", e))?;
@@ -123,7 +123,7 @@ pub fn mount_machine(folder: &str) -> Result<()> {
         }
     }
     for (link, to) in [("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")] {
-        // Where it is there already none is needed.
+        // If it already exists, none is needed.
         let _ = std::os::unix::fs::symlink(format!("/proc/self/fd{to}"), format!("{folder}/dev/{link}"));
     }
     Ok(())

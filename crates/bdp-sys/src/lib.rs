@@ -1,7 +1,7 @@
-//! What bdp asks of the operating system, and the only `unsafe` code of the project.
+//! bdp's calls of the operating system, and the only `unsafe` code of the project.
 //!
-//! One module per subject. Everything returns [`SysError`], which names the operation and its operand. What only
-//! Linux has (namespaces, TUN, netlink) lives in modules that exist on Linux alone.
+//! One module per subject. Everything returns [`SysError`], which names the operation and its operand. Linux-only
+//! features (namespaces, TUN, netlink) live in modules that exist on Linux alone.
 
 pub mod boot;
 pub mod cgroup;
@@ -55,18 +55,17 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 #[error("{operation} {operand}: {source}{}", more_room(&source.to_string()))]
 pub struct SysError {
-    /// What was attempted: `open`, `set TCP_MAXSEG`, ...
+    /// Attempted operation: `open`, `set TCP_MAXSEG`, ...
     pub operation: &'static str,
-    /// On what.
+    /// Operand of the operation.
     pub operand: String,
-    /// The system's answer.
+    /// Error of the system.
     pub source: io::Error,
 }
 
-/// The way out, to be put behind the system's answer, where that is a limit on what a user may have at once; nothing
-/// where it is another.
+/// The remedy to append to a system error, if that is a limit on a user's resources; empty for other errors.
 pub fn more_room(cause: &str) -> &'static str {
-    // EMFILE, ENFILE, EAGAIN: the numbers that every Linux but MIPS, SPARC and Alpha has for them.
+    // EMFILE, ENFILE, EAGAIN: the same numbers on every Linux but MIPS, SPARC and Alpha.
     if cause.ends_with("(os error 24)") || cause.ends_with("(os error 23)") {
         "; raise the limit on open files ('ulimit -n'), or run less in parallel (--jobs of the lab)"
     } else if cause.ends_with("(os error 11)") {
@@ -84,7 +83,7 @@ impl SysError {
         Self { operation, operand: operand.into(), source }
     }
 
-    /// The last error of the calling thread.
+    /// Returns the last error of the calling thread.
     pub(crate) fn last(operation: &'static str, operand: impl Into<String>) -> Self {
         Self::new(operation, operand, io::Error::last_os_error())
     }

@@ -1,4 +1,4 @@
-//! Messages of whole packets between this process and one that it starts (`SOCK_SEQPACKET`): what is sent at once comes at once.
+//! Message channel between this process and one that it starts (`SOCK_SEQPACKET`): message boundaries are kept.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -10,37 +10,37 @@ use rustix::net::{
 };
 use rustix::time::Timespec;
 
-/// What one end holds that the other has not taken, in bytes: some hundred packets.
+/// Bytes that one end may hold unread: some hundred packets.
 const ROOM: usize = 1 << 20;
 
-/// This process's end. It never waits.
+/// This process's end, nonblocking.
 #[derive(Debug)]
 pub struct Messages(OwnedFd);
 
-/// The result of a read.
+/// Result of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Received {
-    /// A message of so many bytes. One that was longer than the room has the room's length.
+    /// A message of this length, at most that of the buffer.
     Message(usize),
-    /// Nothing yet.
+    /// No message yet.
     Nothing,
     /// The other end is closed.
     End,
 }
 
-/// Two ends: this process's, and the one that another process is given as a standard stream.
+/// Creates both ends: this process's, and the one that another process gets as a standard stream.
 pub fn pair() -> io::Result<(Messages, OwnedFd)> {
     let (own, other) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
         .map_err(io::Error::from)?;
     for end in [&own, &other] {
-        // A smaller one than asked for is as good, only slower.
+        // A smaller one works too, only slower.
         let _ = sockopt::set_socket_send_buffer_size(end, ROOM);
     }
     Ok((Messages(own), other))
 }
 
 impl Messages {
-    /// Sends a message; `false` where there is no room for it now.
+    /// Sends a message; `false` if there is no room for it now.
     pub fn send(&self, message: &[u8]) -> io::Result<bool> {
         match retry_on_intr(|| send(&self.0, message, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)) {
             Ok(_) => Ok(true),
@@ -61,7 +61,7 @@ impl Messages {
     }
 }
 
-/// Waits until one of these has a message or its end, or the second of a pair has room for one; `false` where that took too long.
+/// Waits until one of these has a message or its end, or, if its flag is set, room for one; `false` on a timeout.
 pub fn wait(ends: &[(&Messages, bool)], longest_ns: u64) -> io::Result<bool> {
     let mut all: Vec<_> = ends
         .iter()

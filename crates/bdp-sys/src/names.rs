@@ -1,4 +1,4 @@
-//! From host names to addresses and back, by /etc/hosts and DNS.
+//! Resolves host names and addresses by /etc/hosts and DNS.
 
 use std::ffi::CStr;
 use std::io;
@@ -13,7 +13,7 @@ pub fn look_up(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     }
 }
 
-/// The name of an address; `None` where the resolver knows none.
+/// The name of an address; `None` if the resolver knows none.
 pub fn name_of(address: IpAddr) -> Option<String> {
     keep_to_builtin_services();
     let name = socket2::SockAddr::from(SocketAddr::new(address, 0));
@@ -35,22 +35,21 @@ pub fn name_of(address: IpAddr) -> Option<String> {
     (done == 0).then(|| name.to_string_lossy().into_owned())
 }
 
-/// Keeps glibc to the two services that are in a static program. Others that /etc/nsswitch.conf names (mdns, resolve,
-/// myhostname) would be loaded as libraries of the machine's own glibc, beside the one that is linked in, and may end
-/// the process.
+/// Restricts glibc to the two services that a static program contains. Others named in /etc/nsswitch.conf (mdns,
+/// resolve, myhostname) would be loaded as libraries of the machine's own glibc, beside the linked one, and may
+/// end the process.
 #[cfg(all(target_env = "gnu", target_feature = "crt-static"))]
 fn keep_to_builtin_services() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     unsafe extern "C" {
-        /// Of nss.h: what /etc/nsswitch.conf would say of a database.
+        /// glibc function (nss.h) that overrides /etc/nsswitch.conf for a database.
         fn __nss_configure_lookup(
             database: *const libc::c_char,
             services: *const libc::c_char,
         ) -> libc::c_int;
     }
     ONCE.call_once(|| {
-        // SAFETY: both are NUL-terminated strings that live for ever; nothing looks names up meanwhile. Where it is
-        // refused the file stays in force.
+        // SAFETY: both are NUL-terminated strings that live for ever; nothing looks names up meanwhile. If it is refused the file stays in force.
         unsafe { __nss_configure_lookup(c"hosts".as_ptr(), c"files dns".as_ptr()) };
     });
 }
@@ -58,7 +57,7 @@ fn keep_to_builtin_services() {
 #[cfg(not(all(target_env = "gnu", target_feature = "crt-static")))]
 fn keep_to_builtin_services() {}
 
-/// The resolver's answer without the words that the standard library puts before it.
+/// The resolver's error without the prefix of the standard library.
 fn plain(error: io::Error) -> io::Error {
     let text = error.to_string();
     match text.strip_prefix("failed to lookup address information: ") {

@@ -1,4 +1,4 @@
-//! Network namespaces of one's own, with or without privilege.
+//! Own network namespaces, with or without privilege.
 
 use std::fs;
 
@@ -7,18 +7,18 @@ use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 use crate::{Result, SysError};
 
-/// How a process came to its own network namespace.
+/// How a process got its own network namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Privilege {
-    /// It was root (or held `CAP_SYS_ADMIN`).
+    /// As root (or with `CAP_SYS_ADMIN`).
     Root,
-    /// It first made a user namespace in which it is root.
+    /// Through a user namespace in which it is root.
     UserNamespace,
 }
 
-/// Moves the calling process, which must have a single thread, into a network namespace of its own; of root, who may have many, the
-/// calling thread.
-/// The namespace has no name: it ends with the last process and descriptor that use it.
+/// Moves the calling process, which must have a single thread, into its own network namespace; as root, which may
+/// have many, the calling thread alone. The namespace has no name: it ends with the last process and descriptor
+/// that use it.
 pub fn enter_own_network() -> Result<Privilege> {
     let (uid, gid) = (geteuid(), getegid());
     // SAFETY: none of these flags parts descriptors or memory between threads, of which this process has one.

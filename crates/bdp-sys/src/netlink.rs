@@ -31,7 +31,7 @@ mod attribute {
     pub(super) const INITIAL_WINDOW: u16 = 11;
 }
 
-/// What a device is to be.
+/// Settings of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DeviceSettings {
     /// Largest IP packet.
@@ -45,47 +45,47 @@ pub struct DeviceSettings {
 /// A route to one address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HostRoute<'a> {
-    /// The address that it leads to.
+    /// Destination address.
     pub to: IpAddr,
-    /// The neighbour that it leads through; `None` where `to` is one itself.
+    /// Next hop; `None` if `to` is a neighbour.
     pub via: Option<IpAddr>,
-    /// The device.
+    /// Outgoing device.
     pub device: &'a str,
-    /// Congestion window of TCP connections that begin over it, segments; `None` is the kernel's own.
+    /// Initial congestion window of TCP connections over it, segments; `None` is the kernel's default.
     pub initial_window: Option<u32>,
 }
 
-/// Queues of a device; None of what it does not report.
+/// Queues of a device; `None` for each that it does not report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DeviceQueueCounts {
     /// Packets that may wait in queueing disciplines without a limit of their own.
     pub length: Option<u32>,
-    /// Queues for sending.
+    /// Transmit queues.
     pub tx: Option<u32>,
-    /// Queues for receiving.
+    /// Receive queues.
     pub rx: Option<u32>,
 }
 
 /// Counters of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DeviceCounters {
-    /// Packets that the stack received from it.
+    /// Packets received by the stack.
     pub rx_packets: u64,
-    /// Packets that the stack sent through it.
+    /// Packets sent by the stack.
     pub tx_packets: u64,
     /// Received packets that the device dropped.
     pub rx_dropped: u64,
     /// Sent packets that the device dropped.
     pub tx_dropped: u64,
-    /// Bytes that the stack received from it, link headers included.
+    /// Bytes received by the stack, including link headers.
     pub rx_bytes: u64,
-    /// Bytes that the stack sent through it, link headers included.
+    /// Bytes sent by the stack, including link headers.
     pub tx_bytes: u64,
-    /// Received packets for which the host was too slow: the device had no buffer left.
+    /// Received packets lost because the device had no buffer left: the host was too slow.
     pub rx_missed: u64,
-    /// Received packets that found the device's FIFO full.
+    /// Received packets lost to a full device FIFO.
     pub rx_fifo: u64,
-    /// Sent packets that the device's FIFO lost.
+    /// Sent packets lost in the device's FIFO.
     pub tx_fifo: u64,
 }
 
@@ -104,12 +104,12 @@ impl Netlink {
         Ok(Self { socket, sequence: 0 })
     }
 
-    /// Lets another process go on with it, for the namespace in which it was opened.
+    /// Turns it into a descriptor that another process can use, for the namespace in which it was opened.
     pub fn into_descriptor(self) -> OwnedFd {
         self.socket
     }
 
-    /// Goes on with one that another process opened.
+    /// Uses a descriptor that another process opened.
     pub fn from_descriptor(socket: OwnedFd) -> Self {
         Self { socket, sequence: 0 }
     }
@@ -131,7 +131,7 @@ impl Netlink {
             .map_err(|e| SysError::new("bring up device", device, e))
     }
 
-    /// Gives a device an address; IPv6 without duplicate address detection, so that it can be used at once.
+    /// Adds an address to a device; IPv6 without duplicate address detection, so that it is usable at once.
     pub fn add_address(&mut self, device: &str, address: IpAddr, prefix: u8) -> Result<()> {
         let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
         let mut body = vec![family as u8, prefix, 0, 0];
@@ -148,20 +148,20 @@ impl Netlink {
             .map_err(|e| SysError::new("add address", format!("{address}/{prefix} to {device}"), e))
     }
 
-    /// Sends what is for an address where the route leads.
+    /// Adds a route.
     pub fn add_route(&mut self, route: &HostRoute<'_>) -> Result<()> {
         self.new_route(route, libc::NLM_F_EXCL)
     }
 
-    /// The same in place of a route to that address, where there is one.
+    /// Adds a route, replacing any to that address.
     pub fn replace_route(&mut self, route: &HostRoute<'_>) -> Result<()> {
         self.new_route(route, libc::NLM_F_REPLACE)
     }
 
-    /// Takes back a route to an address.
+    /// Removes the route to an address.
     pub fn remove_route(&mut self, to: IpAddr) -> Result<()> {
         let (family, bits) = if to.is_ipv4() { (libc::AF_INET, 32) } else { (libc::AF_INET6, 128) };
-        // As above; scope and protocol of nothing in particular match any.
+        // As above; unspecified scope and protocol match any.
         let mut body =
             vec![family as u8, bits, 0, 0, libc::RT_TABLE_MAIN, 0, libc::RT_SCOPE_NOWHERE, libc::RTN_UNICAST];
         body.extend_from_slice(&0u32.to_ne_bytes());
@@ -229,7 +229,7 @@ impl Netlink {
         })
     }
 
-    /// Reads how many queues a device has, and how long they are.
+    /// Reads the number of a device's queues, and their length.
     pub fn queues(&mut self, device: &str) -> Result<DeviceQueueCounts> {
         let failed = |e| SysError::new("read the queues of", device, e);
         let answer = self
@@ -247,8 +247,7 @@ impl Netlink {
         })
     }
 
-    /// The queueing discipline of a device; of one with many queues that of the queues, and all where they differ.
-    /// `None` where it reports none.
+    /// The queueing discipline of a device; for one with many queues that of the queues, or all if they differ. `None` if it reports none.
     pub fn queueing_discipline(&mut self, device: &str) -> Result<Option<String>> {
         let failed = |e| SysError::new("read the queueing discipline of", device, e);
         let index = self.index(device)?;
@@ -270,7 +269,7 @@ impl Netlink {
         name_to_index(&self.socket, device).map_err(|e| SysError::new("find device", device, e.into()))
     }
 
-    /// Asks for everything of a kind, and hands over the body of each answer.
+    /// Requests everything of a kind, and passes on the body of each answer.
     pub(crate) fn dump(&mut self, kind: u16, body: &[u8], each: impl FnMut(&[u8])) -> io::Result<()> {
         self.send(kind, (libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16, body)?;
         self.read(each)
@@ -320,7 +319,7 @@ pub(crate) const TCMSG_BYTES: usize = 20;
 pub(crate) const ROOT: u32 = u32::MAX;
 /// `TCA_KIND`.
 pub(crate) const KIND: u16 = 1;
-/// Disciplines that only stand above those of a device's queues.
+/// Multi-queue disciplines, which only hold those of a device's queues.
 const OF_MANY_QUEUES: [&str; 2] = ["mq", "mqprio"];
 
 /// One queueing discipline of a device.
@@ -332,7 +331,7 @@ struct Discipline {
 }
 
 impl Discipline {
-    /// From the body of an answer, where it is of this device.
+    /// Parses the body of an answer, if it belongs to this device.
     fn read(body: &[u8], device: u32) -> Option<Self> {
         let word = |at: usize| body.get(at..at + 4)?.try_into().ok().map(u32::from_ne_bytes);
         if word(4)? != device {
@@ -357,7 +356,7 @@ fn root_kind(disciplines: &[Discipline]) -> Option<String> {
     Some(if kinds.is_empty() { root.kind.clone() } else { kinds.join("/") })
 }
 
-/// Length and type of the netlink message that `bytes` begin with, where a whole one is there.
+/// Length and type of the netlink message that `bytes` begin with, if it is complete.
 fn header(bytes: &[u8]) -> Option<(usize, u16)> {
     let length = u32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?) as usize;
     let kind = u16::from_ne_bytes(bytes.get(4..6)?.try_into().ok()?);
@@ -386,7 +385,7 @@ pub(crate) fn push_attribute(body: &mut Vec<u8>, kind: u16, value: &[u8]) {
     body.resize(body.len().next_multiple_of(4), 0);
 }
 
-/// The attributes of a message, each with its type as it stands and its content, `None` where that is cut short; up to one that is no attribute.
+/// The attributes of a message, each with its type and its content, which is `None` if cut short; ends at the first invalid one.
 pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, Option<&[u8]>)> {
     std::iter::from_fn(move || {
         let length = usize::from(u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?));
@@ -400,7 +399,7 @@ pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, Option<
     })
 }
 
-/// Type of an attribute without the bits that say how it is encoded.
+/// Mask of an attribute's type without the encoding flags.
 pub(crate) const TYPE_MASK: u16 = 0x3fff;
 
 pub(crate) fn find_attribute(bytes: &[u8], wanted: u16) -> Option<&[u8]> {

@@ -1,21 +1,21 @@
-//! Counters of the network stack that this thread's namespace has: `/proc/net/netstat` and `/proc/net/snmp`.
+//! Network stack counters of this thread's namespace: `/proc/net/netstat` and `/proc/net/snmp`.
 
 use std::collections::BTreeMap;
 use std::fs;
 
-/// Counters by group and name, as the kernel writes them: `TcpExt` and `PruneCalled`.
+/// Counters by group and name as the kernel writes them, for example `TcpExt` and `PruneCalled`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StackCounts(BTreeMap<(String, String), u64>);
 
 impl StackCounts {
-    /// Of the calling thread's network namespace; empty where the kernel does not report them.
+    /// Reads those of the calling thread's network namespace; empty if the kernel does not report them.
     pub fn read() -> Self {
         let text =
             |name: &str| fs::read_to_string(format!("/proc/thread-self/net/{name}")).unwrap_or_default();
         Self::parse(&(text("snmp") + &text("netstat")))
     }
 
-    /// A line of names and a line of values for each group (`netstat_seq_show` of Linux). A negative value counts nothing.
+    /// Parses a line of names and a line of values for each group (`netstat_seq_show` of Linux). Negative values are ignored.
     fn parse(text: &str) -> Self {
         let mut counts = BTreeMap::new();
         let mut lines = text.lines();
@@ -36,12 +36,12 @@ impl StackCounts {
         Self(counts)
     }
 
-    /// One of them; `None` where this kernel has none of that name.
+    /// Value of a counter; `None` if this kernel has none of that name.
     pub fn get(&self, group: &str, name: &str) -> Option<u64> {
         self.0.get(&(group.to_owned(), name.to_owned())).copied()
     }
 
-    /// What one grew by since an earlier reading.
+    /// Increase of a counter since an earlier reading.
     pub fn since(&self, earlier: &Self, group: &str, name: &str) -> Option<u64> {
         Some(self.get(group, name)?.saturating_sub(earlier.get(group, name)?))
     }

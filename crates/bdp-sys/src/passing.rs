@@ -13,12 +13,12 @@ use rustix::net::{
 
 use crate::{Result, SysError};
 
-/// As many descriptors as one message carries here.
+/// Maximum number of descriptors in one message.
 const MOST: usize = 250;
 /// Room for their control message.
 const ROOM: usize = rustix::cmsg_space!(ScmRights(MOST));
 
-/// Sends one byte and with it the descriptors, at most 250.
+/// Sends one byte together with at most 250 descriptors.
 pub fn send_descriptors(socket: &UnixStream, descriptors: &[&OwnedFd]) -> Result<()> {
     let failed = |e| SysError::new("send", "descriptors", e);
     let borrowed: Vec<_> = descriptors.iter().map(|d| d.as_fd()).collect();
@@ -32,14 +32,14 @@ pub fn send_descriptors(socket: &UnixStream, descriptors: &[&OwnedFd]) -> Result
         .map(drop)
 }
 
-/// Receives what [`send_descriptors`] sent; the descriptors close on exec. An ended stream gives `UnexpectedEof`.
+/// Receives descriptors that [`send_descriptors`] sent; they close on exec. Returns `UnexpectedEof` at the end of the stream.
 pub fn receive_descriptors(socket: &UnixStream) -> Result<Vec<OwnedFd>> {
     let failed = |e| SysError::new("receive", "descriptors", e);
     let mut byte = [0];
     let mut room = [MaybeUninit::uninit(); ROOM];
     let mut control = RecvAncillaryBuffer::new(&mut room);
     let parts = &mut [IoSliceMut::new(&mut byte)];
-    // A process that was stopped and goes on finds a wait that has a deadline interrupted.
+    // Stopping and continuing a process interrupts a wait with a deadline.
     let message = retry_on_intr(|| recvmsg(socket, parts, &mut control, RecvFlags::CMSG_CLOEXEC))
         .map_err(|e| failed(e.into()))?;
     let received = control.drain().flat_map(|message| match message {
@@ -50,7 +50,7 @@ pub fn receive_descriptors(socket: &UnixStream) -> Result<Vec<OwnedFd>> {
     if message.bytes == 0 {
         return Err(failed(io::ErrorKind::UnexpectedEof.into()));
     }
-    // The kernel leaves out what this process has no room for, and says only that something is missing.
+    // The kernel omits descriptors that this process has no room for, and only reports the truncation.
     if message.flags.contains(ReturnFlags::CTRUNC) {
         return Err(failed(Errno::MFILE.into()));
     }

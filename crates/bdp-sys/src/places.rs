@@ -1,10 +1,10 @@
-//! Where things lie that are built or installed beside bdp: kernels of guests, programs of stacks.
+//! Locations of files built or installed beside bdp: kernels of guests, programs of stacks.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// The folders called `leaf` in which a program looks, the first place first: beside itself, in the `lib/bdp` of its prefix, in the
-/// `target` that it was built in, with the user's data, and where a system has them.
+/// The folders called `leaf` in which a program looks, in order: beside itself, in the `lib/bdp` of its prefix,
+/// in the `target` that it was built in, in the user's data, and in the system's locations.
 pub fn folders(
     leaf: &str,
     program: Option<&Path>,
@@ -15,7 +15,7 @@ pub fn folders(
     if let Some(folder) = program.and_then(Path::parent) {
         folders.push(folder.join(leaf));
         folders.extend(folder.parent().map(|prefix| prefix.join("lib/bdp").join(leaf)));
-        // What cargo built lies some folders below its target, where the Makefile puts what is built beside it.
+        // cargo's output lies some folders below its target, where the Makefile puts what is built beside it.
         let targets = folder
             .ancestors()
             .skip(1)
@@ -29,7 +29,7 @@ pub fn folders(
     folders
 }
 
-/// The same for this process.
+/// The folders called `leaf` in which this process looks.
 pub fn of_process(leaf: &str) -> Vec<PathBuf> {
     let variable = |name| std::env::var_os(name);
     folders(leaf, std::env::current_exe().ok().as_deref(), variable("XDG_DATA_HOME"), variable("HOME"))

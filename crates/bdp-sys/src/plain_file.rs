@@ -1,18 +1,17 @@
-//! Files that are nothing else: opening one never waits.
+//! Regular files only: opening one never blocks.
 
 use std::fs::{self, File, FileType, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Opens a regular file. Opening a pipe of that name would block, and a device may do anything: they are errors that name
-/// what is there.
+/// Opens a regular file. Any other type is an error that names the type: opening a pipe would block, and a device may do anything.
 pub fn open(options: &OpenOptions, path: &Path) -> io::Result<File> {
     if let Ok(found) = fs::metadata(path) {
         check(found.file_type())?;
     }
     let file = options.clone().custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
-    // It may have become something else meanwhile.
+    // It may have been replaced meanwhile.
     check(file.metadata()?.file_type())?;
     Ok(file)
 }

@@ -1,4 +1,4 @@
-//! Waiting for descriptors with a deadline in nanoseconds.
+//! Waits for descriptors with a deadline in nanoseconds.
 
 use std::io::{self, Write};
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ use rustix::time::{
 use crate::clock::timespec;
 use crate::{Result, SysError};
 
-/// What to wait for.
+/// Event to wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interest {
     /// Readable.
@@ -28,7 +28,7 @@ pub struct Poll {
 }
 
 impl Poll {
-    /// An empty one.
+    /// Creates an empty one.
     pub fn new() -> Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC);
         Ok(Self { epoll: epoll.map_err(|e| SysError::new("create", "epoll", e.into()))? })
@@ -50,12 +50,12 @@ impl Poll {
     }
 
     /// Waits until a descriptor is ready or `timeout_ns` have passed (`None`: for ever); puts the ready tokens into
-    /// `ready`, which is cleared first. Precise to the timer slack where the kernel has `epoll_pwait2` (5.11),
-    /// rounded up to milliseconds elsewhere. An interrupting signal ends the wait early with nothing ready.
+    /// `ready`, which is cleared first. Precise to the timer slack if the kernel has `epoll_pwait2` (5.11), else
+    /// rounded up to milliseconds. An interrupting signal ends the wait early with nothing ready.
     pub fn wait(&self, ready: &mut Vec<u64>, timeout_ns: Option<u64>) -> Result<()> {
         ready.clear();
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
-        // By rustix it would be either call alone, chosen when it is built: milliseconds, or a kernel that has the newer.
+        // rustix chooses between the calls at build time: milliseconds, or a kernel with the newer one.
         let timespec = timeout_ns.map(|ns| libc::timespec {
             tv_sec: (ns / 1_000_000_000) as _,
             tv_nsec: (ns % 1_000_000_000) as _,
@@ -92,20 +92,20 @@ impl Poll {
     }
 }
 
-/// A moment at which a [`Poll`] wakes, to the nanosecond: the kernel lets its own time limits grow by a thousandth.
+/// A timer that wakes a [`Poll`] to the nanosecond: the kernel's own timeouts are late by up to a thousandth.
 #[derive(Debug)]
 pub struct Alarm {
     timer: OwnedFd,
 }
 
 impl Alarm {
-    /// One that is not set.
+    /// Creates one that is not set.
     pub fn new() -> Result<Self> {
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK);
         Ok(Self { timer: timer.map_err(|e| SysError::new("create", "timerfd", e.into()))? })
     }
 
-    /// Sets it to a moment of the monotonic clock, in place of another; one that is past is now.
+    /// Sets it to a moment of the monotonic clock, replacing the previous one; a past moment fires at once.
     pub fn set(&self, moment_ns: u64) -> Result<()> {
         let moment = moment_ns.clamp(1, i64::MAX as u64);
         let at = Timespec { tv_sec: (moment / 1_000_000_000) as _, tv_nsec: (moment % 1_000_000_000) as _ };
@@ -129,7 +129,7 @@ pub struct Waker {
 }
 
 impl Waker {
-    /// A silent one.
+    /// Creates one with no wake pending.
     pub fn new() -> Result<Self> {
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         Ok(Self { event: event.map_err(|e| SysError::new("create", "eventfd", e.into()))? })
@@ -137,13 +137,13 @@ impl Waker {
 
     /// Wakes the waiting thread. Waking twice before it reads is one wake.
     pub fn wake(&self) {
-        // A full counter refuses, and then a wake is pending anyway.
+        // A full counter refuses, but then a wake is pending anyway.
         let _ = rustix::io::write(&self.event, &1u64.to_ne_bytes());
     }
 
-    /// Takes the pending wakes.
+    /// Clears the pending wakes.
     pub fn clear(&self) {
-        // Nothing pending gives EAGAIN, which is no matter.
+        // If nothing is pending it returns EAGAIN, which is harmless.
         let _ = rustix::io::read(&self.event, &mut [0u8; 8]);
     }
 }
@@ -154,12 +154,12 @@ impl AsFd for Waker {
     }
 }
 
-/// Whether a descriptor has become readable, or has ended or failed, within the time.
+/// Whether a descriptor becomes readable, ends or fails within the time.
 pub fn wait_readable(fd: BorrowedFd<'_>, wait_ns: u64) -> io::Result<bool> {
     wait_for(fd, PollFlags::IN, wait_ns)
 }
 
-/// Waits until one of the descriptors is ready for what it is waited for, has failed, or the time has passed.
+/// Waits until one of the descriptors is ready or has failed, or the time has passed.
 pub fn wait_any(all: &[(BorrowedFd<'_>, Interest)], wait_ns: u64) {
     let flags = |interest| match interest {
         Interest::Read => PollFlags::IN,
@@ -167,11 +167,11 @@ pub fn wait_any(all: &[(BorrowedFd<'_>, Interest)], wait_ns: u64) {
     };
     let mut all: Vec<PollFd<'_>> =
         all.iter().map(|&(fd, interest)| PollFd::from_borrowed_fd(fd, flags(interest))).collect();
-    // What can't be waited for is asked for again by the caller.
+    // If the wait fails, the caller simply tries again.
     let _ = poll(&mut all, Some(&timespec(wait_ns)));
 }
 
-/// Writes all to a nonblocking connection; `BrokenPipe` where that is full for longer than the time.
+/// Writes all bytes to a nonblocking connection; `BrokenPipe` if it stays full for longer than the time.
 pub fn write_whole(mut stream: &TcpStream, bytes: &[u8], patience_ns: u64) -> io::Result<()> {
     let mut written = 0;
     while written < bytes.len() {
@@ -189,7 +189,7 @@ pub fn write_whole(mut stream: &TcpStream, bytes: &[u8], patience_ns: u64) -> io
     Ok(())
 }
 
-/// Whether a descriptor has become ready for `events` within the time.
+/// Whether a descriptor becomes ready for `events` within the time.
 pub(crate) fn wait_for(fd: BorrowedFd<'_>, events: PollFlags, wait_ns: u64) -> io::Result<bool> {
     match poll(&mut [PollFd::from_borrowed_fd(fd, events)], Some(&timespec(wait_ns))) {
         Err(rustix::io::Errno::INTR) => Ok(false),
@@ -197,7 +197,7 @@ pub(crate) fn wait_for(fd: BorrowedFd<'_>, events: PollFlags, wait_ns: u64) -> i
     }
 }
 
-/// Whether an error of a socket only means that nothing has come, or gone, yet.
+/// Whether a socket error only means that the call would block.
 pub fn is_wait(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
     matches!(error.kind(), WouldBlock | TimedOut | Interrupted)

@@ -1,4 +1,4 @@
-//! The process itself: its end, its timers, its processor time.
+//! The process: its end, timers and processor time.
 
 use std::fs;
 use std::num::NonZeroU64;
@@ -16,10 +16,10 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::clock::nanoseconds;
 use crate::{Result, SysError};
 
-/// The kernel kills this process when the thread that started it ends. `parent` is the process that is expected to be
-/// the parent still; if it has gone meanwhile the process ends at once.
+/// Makes the kernel kill this process when the thread that started it ends. `parent` is the expected parent; if
+/// it has gone meanwhile the process ends at once.
 pub fn die_with_parent(parent: u32) {
-    // Without it the process ends with its standard input all the same.
+    // Without it the process still ends with its standard input.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     if Pid::as_raw(getppid()) as u32 != parent {
         // SAFETY: it ends this process, and runs nothing of it.
@@ -27,17 +27,17 @@ pub fn die_with_parent(parent: u32) {
     }
 }
 
-/// The kernel kills this process when the one that started it ends, whatever namespace that is in.
+/// Makes the kernel kill this process when its starter ends, whatever namespace that is in.
 pub fn die_with_starter() {
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
 }
 
-/// The number of the calling thread.
+/// Id of the calling thread.
 pub fn thread_id() -> u32 {
     Pid::as_raw(Some(rustix::thread::gettid())) as u32
 }
 
-/// Has the process that `command` starts killed when the thread that starts it ends.
+/// Makes the process that `command` starts end when the thread that starts it ends.
 pub fn end_with_parent(command: &mut Command) {
     let parent = std::process::id();
     // SAFETY: what runs between fork and exec are two calls of the system, which allocate nothing and take no lock.
@@ -49,12 +49,12 @@ pub fn end_with_parent(command: &mut Command) {
     }
 }
 
-/// Has the process that `command` starts lead a process group of its own.
+/// Makes the process that `command` starts lead its own process group.
 pub fn lead_group(command: &mut Command) {
     command.process_group(0);
 }
 
-/// Has the process that `command` starts lead a session of its own, without a terminal, and let a hangup pass.
+/// Makes the process that `command` starts lead its own session, without a terminal, and ignore a hangup.
 pub fn detach(command: &mut Command) {
     // SAFETY: what runs between fork and exec are two calls of the system, which allocate nothing and take no lock; ignoring runs no code.
     unsafe {
@@ -66,7 +66,7 @@ pub fn detach(command: &mut Command) {
     }
 }
 
-/// Kills a process group by its leader's number; gone already is as good.
+/// Kills a process group by its leader's id; one already gone is no error.
 pub fn kill_group(leader: u32) {
     if let Some(leader) = Pid::from_raw(leader as i32) {
         let _ = kill_process_group(leader, Signal::KILL);
@@ -80,12 +80,12 @@ pub fn kill(process: u32) -> Result<()> {
         .map_err(|e| SysError::new("kill", format!("process {process:?}"), e.into()))
 }
 
-/// Has processes whose parent ends, among those that this one and its children start, become children of this one.
+/// Makes this process adopt the orphans among its descendants.
 pub fn adopt_orphans() {
     let _ = set_child_subreaper(Some(getpid()));
 }
 
-/// Takes note of the end of every child that has ended, and waits for the next for 100 ms at most where none has.
+/// Reaps every child that has ended; if none has, waits at most 100 ms for one.
 pub fn reap() {
     let mut any = false;
     for _ in 0..10 {
@@ -99,28 +99,28 @@ pub fn reap() {
     }
 }
 
-/// Makes the calling thread's timers as precise as the kernel can: timer slack of one nanosecond.
+/// Sets the calling thread's timer slack to one nanosecond, the most precise.
 pub fn sharpen_timers() {
-    // Where it is refused timers are as precise as others'.
+    // If refused, timers have the usual precision.
     let _ = set_current_timer_slack(NonZeroU64::new(1));
 }
 
-/// Puts the calling thread before others of its session that want its processor (nice -20). Returns whether the system
-/// allowed it, which it does for root and for `CAP_SYS_NICE` only. Real-time priority is not asked for: a thread that
-/// spins at it starves the kernel's own, and the kernel then takes the processor away for 50 ms each second.
+/// Raises the calling thread's priority within its session (nice -20). Returns whether the system allowed it,
+/// which it does only for root and `CAP_SYS_NICE`. Real-time priority is avoided: a thread that spins at it
+/// starves the kernel's own, and the kernel then takes the processor away for 50 ms each second.
 pub fn raise_priority() -> bool {
     // SAFETY: sched_param is plain data for which all-zero is valid, and is read.
     unsafe {
         let ordinary: libc::sched_param = std::mem::zeroed();
         libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const ordinary);
     }
-    // On Linux it is the calling thread's alone.
+    // On Linux it applies to the calling thread alone.
     setpriority_process(None, -20).is_ok()
 }
 
-/// Puts a process (0: the calling thread), and the threads it starts from now on, before all ordinary ones, whatever session those are
-/// of: real-time, round robin, lowest priority. Returns whether the system allowed it, which it does for root and for `CAP_SYS_NICE` only. A
-/// thread that never sleeps must not have it (see [`raise_priority`]).
+/// Gives a process (0: the calling thread), and its later threads, precedence over all ordinary ones, in any
+/// session: real-time, round robin, lowest priority. Returns whether the system allowed it, which it does only
+/// for root and `CAP_SYS_NICE`. A thread that never sleeps must not have it (see [`raise_priority`]).
 pub fn prefer(process: u32) -> bool {
     // SAFETY: sched_param is plain data for which all-zero is valid; the call reads it.
     unsafe {
@@ -130,7 +130,7 @@ pub fn prefer(process: u32) -> bool {
     }
 }
 
-/// Takes back what [`prefer`] gave the calling thread; threads that it has started keep it.
+/// Undoes [`prefer`] for the calling thread; threads that it has started keep it.
 pub fn prefer_no_more() {
     // SAFETY: sched_param is plain data for which all-zero is valid; the call reads it.
     unsafe {
@@ -139,13 +139,13 @@ pub fn prefer_no_more() {
     }
 }
 
-/// The processors that the calling thread may run on.
+/// Processors that the calling thread may run on.
 pub fn allowed_cpus() -> Vec<usize> {
     sched_getaffinity(None)
         .map_or_else(|_| Vec::new(), |set| (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
 }
 
-/// Keeps a process, or with 0 the calling thread, to these processors.
+/// Pins a process, or with 0 the calling thread, to these processors.
 pub fn pin(process: u32, cpus: &[usize]) -> Result<()> {
     let mut set = CpuSet::new();
     for &cpu in cpus.iter().filter(|&&cpu| cpu < CpuSet::MAX_CPU) {
@@ -155,13 +155,13 @@ pub fn pin(process: u32, cpus: &[usize]) -> Result<()> {
         .map_err(|e| SysError::new("pin", format!("process {process} to processors {cpus:?}"), e.into()))
 }
 
-/// Processor time that this process has used so far, user and system, in nanoseconds.
+/// Processor time used by this process so far, user and system, nanoseconds.
 pub fn cpu_time_ns() -> u64 {
     let (user, system) = cpu_times_ns();
     user + system
 }
 
-/// The same apart: user, and system.
+/// Processor time used by this process so far, nanoseconds: user, and system.
 pub fn cpu_times_ns() -> (u64, u64) {
     // SAFETY: rusage is plain data for which all-zero is valid, and the call fills it.
     let usage = unsafe {
@@ -173,7 +173,7 @@ pub fn cpu_times_ns() -> (u64, u64) {
     (ns(usage.ru_utime), ns(usage.ru_stime))
 }
 
-/// Processor time that the calling thread has used so far, user and system, in nanoseconds.
+/// Processor time used by the calling thread so far, user and system, nanoseconds.
 pub fn thread_cpu_time_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::ThreadCPUTime))
 }
@@ -183,14 +183,14 @@ pub fn raise_descriptor_limit() -> Result<u64> {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
         .map_err(|e| SysError::new("raise limit of", "open files", e.into()))?;
-    // `None` is without limit.
+    // `None` means unlimited.
     Ok(maximum.unwrap_or(u64::MAX))
 }
 
-/// Memory of the machine, bytes, whatever of it a container may use.
+/// Memory of the machine, bytes, regardless of a container's limit.
 pub fn machine_memory_bytes() -> u64 {
     let info = rustix::system::sysinfo();
-    // Both are as wide as a word of the machine.
+    // Both are as wide as a machine word.
     #[allow(clippy::useless_conversion)]
     let total = u64::from(info.totalram);
     total.saturating_mul(u64::from(info.mem_unit.max(1)))
@@ -208,19 +208,19 @@ pub fn online_cpus() -> u32 {
     u32::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).unwrap_or(1).max(1)
 }
 
-/// Ticks of all processors together since boot, from `/proc/stat`.
+/// Ticks of all processors since boot, from `/proc/stat`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HostCpu {
     /// All ticks.
     pub total: u64,
-    /// Idle or waiting for I/O.
+    /// Ticks idle or waiting for I/O.
     pub idle: u64,
-    /// Taken by the hypervisor.
+    /// Ticks taken by the hypervisor.
     pub steal: u64,
 }
 
 impl HostCpu {
-    /// Reads it; all zero where `/proc/stat` can't be read.
+    /// Reads it; all zero if `/proc/stat` can't be read.
     pub fn read() -> Self {
         fs::read_to_string("/proc/stat").map_or_else(|_| Self::default(), |text| Self::parse(&text))
     }
@@ -250,8 +250,8 @@ impl HostCpu {
     }
 }
 
-/// Has all threads that come share one allocator: each gets one of its own otherwise, which keeps what was most at a time. For
-/// a process whose threads come and go, and allocate little while they are busy.
+/// Makes all later threads share one allocator arena: otherwise each gets its own, which keeps its peak memory.
+/// For a process whose threads come and go, and allocate little while they are busy.
 pub fn share_allocator() {
     // SAFETY: sets a number of the allocator's.
     #[cfg(target_env = "gnu")]

@@ -21,31 +21,31 @@ mod attribute {
 /// `NETEM_LOSS_GE`, inside of `TCA_NETEM_LOSS`.
 const GILBERT_ELLIOTT: u16 = 2;
 
-/// What netem is to do to the packets that a device sends. Probabilities are parts of 2^32.
+/// Settings of netem for the packets that a device sends. Probabilities are parts of 2^32.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NetemSettings {
-    /// Added to each packet.
+    /// Delay added to each packet.
     pub delay_ns: u64,
-    /// Half the width of the even distribution about it.
+    /// Half the width of the uniform distribution around it.
     pub jitter_ns: u64,
-    /// Packets lost.
+    /// Loss probability.
     pub loss: u32,
-    /// In place of it, loss in a good and a bad state: from good to bad, back, lost in the bad one, lost in the good one.
+    /// Instead of `loss`, probabilities of a model with a good and a bad state: good to bad, bad to good, loss in bad, loss in good.
     pub loss_in_states: Option<[u32; 4]>,
-    /// Packets sent twice.
+    /// Duplication probability.
     pub duplicate: u32,
-    /// Packets sent without the delay.
+    /// Probability that a packet is sent without the delay.
     pub at_once: u32,
-    /// Bytes a second.
+    /// Rate, bytes per second.
     pub rate_bytes_per_second: Option<u64>,
-    /// Bytes beside each packet that take time at that rate.
+    /// Additional bytes per packet at that rate.
     pub overhead_bytes: u32,
-    /// Packets inside.
+    /// Maximum number of packets inside.
     pub limit_packets: u32,
 }
 
 impl Netlink {
-    /// Makes netem the discipline of a device, in place of what was there.
+    /// Makes netem the discipline of a device, replacing the previous one.
     pub fn set_netem(&mut self, device: &str, settings: &NetemSettings) -> Result<()> {
         // struct tcmsg: family, padding, device, handle, parent, info.
         let mut body = vec![0; TCMSG_BYTES];
@@ -62,7 +62,7 @@ impl Netlink {
 }
 
 impl NetemSettings {
-    /// `struct tc_netem_qopt`, and behind it the attributes that say what has no room in it.
+    /// Encodes `struct tc_netem_qopt`, followed by the attributes that do not fit in it.
     fn encode(&self) -> Vec<u8> {
         // Packets that are not the first of a gap are reordered with the probability that follows.
         let gap = u32::from(self.at_once > 0);
@@ -79,7 +79,7 @@ impl NetemSettings {
             push_attribute(&mut bytes, attribute::REORDER, &both.concat());
         }
         if let Some([to_bad, to_good, loss_bad, loss_good]) = self.loss_in_states {
-            // struct tc_netem_gemodel, which states what the bad one lets through.
+            // struct tc_netem_gemodel, which gives the bad state's probability of no loss.
             let words = [to_bad, to_good, u32::MAX - loss_bad, loss_good].map(u32::to_ne_bytes);
             let mut model = Vec::new();
             push_attribute(&mut model, GILBERT_ELLIOTT, &words.concat());

@@ -1,10 +1,10 @@
-//! Queueing disciplines that manage themselves, and a rate before which they stand, set by rtnetlink.
+//! Actively managed queueing disciplines, and a rate limit behind them, set by rtnetlink.
 
 use crate::netlink::{KIND, Netlink, ROOT, TCMSG_BYTES, push_attribute};
 use crate::qdisc::{OPTIONS, RTM_NEWQDISC};
 use crate::{Result, SysError};
 
-/// `TCA_CODEL_*` of linux/pkt_sched.h; here and below those that are no parameter of a scenario's queue.
+/// `TCA_CODEL_*` of linux/pkt_sched.h; here and below, those that are no parameter of a scenario's queue.
 pub mod codel {
     /// Packets.
     pub const LIMIT: u16 = 2;
@@ -14,7 +14,7 @@ pub mod codel {
 pub mod fq_codel {
     /// Packets.
     pub const LIMIT: u16 = 2;
-    /// Bytes of the kernel's memory.
+    /// Bytes of kernel memory.
     pub const MEMORY_LIMIT: u16 = 9;
 }
 
@@ -29,7 +29,7 @@ pub mod red {
     /// `struct tc_red_qopt`: limit, lower and upper threshold in bytes, then of 8 bits: log2 of the weight's inverse, log2 of random
     /// numbers, log2 of idle time's unit, and flags.
     pub const PARAMETERS: u16 = 1;
-    /// What is left of an average after an idle time, as a table of 256 shifts.
+    /// Decay of an average after an idle time, as a table of 256 shifts.
     pub const IDLE: u16 = 2;
     /// Largest probability, parts of 2^32.
     pub const MAX_P: u16 = 3;
@@ -41,13 +41,13 @@ pub mod red {
 
 /// `TCA_CAKE_*`.
 pub mod cake {
-    /// Bytes a second, 64 bits.
+    /// Bytes per second, 64 bits.
     pub const BASE_RATE64: u16 = 2;
-    /// Bytes beside each packet.
+    /// Additional bytes per packet.
     pub const OVERHEAD: u16 = 6;
     /// Microseconds.
     pub const TARGET: u16 = 8;
-    /// Bytes of the kernel's memory.
+    /// Bytes of kernel memory.
     pub const MEMORY: u16 = 10;
 }
 
@@ -55,7 +55,7 @@ pub mod cake {
 pub mod dual_pi2 {
     /// Packets.
     pub const LIMIT: u16 = 1;
-    /// Bytes of the kernel's memory.
+    /// Bytes of kernel memory.
     pub const MEMORY_LIMIT: u16 = 2;
 }
 
@@ -68,9 +68,9 @@ mod tbf {
 
 /// `NLA_F_NESTED`, without which newer disciplines take no options.
 const NESTED: u16 = 0x8000;
-/// `TC_LINKLAYER_ETHERNET`: lengths as they are.
+/// `TC_LINKLAYER_ETHERNET`: lengths are used unchanged.
 const LINK_LAYER_ETHERNET: u8 = 1;
-/// The handle of the rate.
+/// Handle of the rate limit.
 const RATE: u32 = 0x0001_0000;
 const QUEUE: u32 = 0x0002_0000;
 
@@ -81,27 +81,27 @@ pub struct Options {
     bytes: Vec<u8>,
 }
 
-/// What a queue stands before.
+/// Parent of a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parent {
-    /// The rate that [`Netlink::set_rate`] made.
+    /// The rate limit that [`Netlink::set_rate`] created.
     OfRate,
     /// The device itself.
     Root,
 }
 
 impl Options {
-    /// None yet.
+    /// Creates it without options.
     pub fn new(kind: &'static str) -> Self {
         Self { kind, bytes: Vec::new() }
     }
 
-    /// One more, of 32 bits.
+    /// Adds a 32-bit option.
     pub fn with(self, attribute: u16, value: u32) -> Self {
         self.with_bytes(attribute, &value.to_ne_bytes())
     }
 
-    /// One more.
+    /// Adds an option.
     pub fn with_bytes(mut self, attribute: u16, value: &[u8]) -> Self {
         push_attribute(&mut self.bytes, attribute, value);
         self
@@ -109,7 +109,7 @@ impl Options {
 }
 
 impl Netlink {
-    /// Lets a device send so many bytes a second, the overhead of each packet included, with no more at once than `burst_bytes`.
+    /// Limits a device to this many bytes per second, including the overhead of each packet, in bursts of at most `burst_bytes`.
     pub fn set_rate(
         &mut self,
         device: &str,
@@ -134,7 +134,7 @@ impl Netlink {
         self.set_discipline(device, [RATE, ROOT], &Options { kind: "tbf", bytes })
     }
 
-    /// Gives a device, or the rate at which it sends, a queue.
+    /// Sets the queue of a device, or of its rate limit.
     pub fn set_queue(&mut self, device: &str, parent: Parent, queue: &Options) -> Result<()> {
         let parent = match parent {
             Parent::OfRate => RATE | 1,

@@ -1,4 +1,4 @@
-//! The root queueing discipline of a device: whose it is, and `fq` in the place of the kernel's own.
+//! The root queueing discipline of a device: its owner, and `fq` in place of the kernel's default.
 
 use std::io;
 
@@ -9,31 +9,31 @@ use crate::{Result, SysError};
 /// `RTM_DELQDISC` and `RTM_GETQDISC` of linux/rtnetlink.h.
 const RTM_DELQDISC: u16 = 37;
 const RTM_GETQDISC: u16 = 38;
-/// The handle of what bdp sets: `tc qdisc` shows it as `bd9:`.
+/// Handle of bdp's discipline: `tc qdisc` shows it as `bd9:`.
 const OWN_HANDLE: u32 = 0x0bd9_0000;
-/// `TCA_FQ_PLIMIT` and `TCA_FQ_FLOW_MAX_RATE` of linux/pkt_sched.h, the second in bytes a second.
+/// `TCA_FQ_PLIMIT` and `TCA_FQ_FLOW_MAX_RATE` of linux/pkt_sched.h, the second in bytes per second.
 const FQ_LIMIT: u16 = 1;
 const FQ_MAX_RATE: u16 = 7;
 
-/// Whose a root discipline is.
+/// Owner of a root discipline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RootOwner {
     /// The kernel's default: handle `0:`.
     Kernel,
-    /// bdp's.
+    /// bdp.
     Bdp,
-    /// Somebody's.
+    /// Somebody else.
     Other,
 }
 
 /// A root discipline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RootQdisc {
-    /// Its kind: `fq_codel`, `mq`.
+    /// Its kind, for example `fq_codel` or `mq`.
     pub kind: String,
-    /// Of `fq`, the most that a flow gets, bytes a second; `None` without a limit, and of other kinds.
+    /// For `fq`, the largest rate of a flow, bytes per second; `None` without a limit, and for other kinds.
     pub max_rate_bytes: Option<u32>,
-    /// Whose it is.
+    /// Its owner.
     pub owner: RootOwner,
 }
 
@@ -61,7 +61,7 @@ impl RootQdisc {
 }
 
 impl Netlink {
-    /// The root discipline of a device; `None` where it has none, as while it is down.
+    /// Returns the root discipline of a device; `None` if it has none, for example while it is down.
     pub fn root_qdisc(&mut self, device: &str) -> Result<Option<RootQdisc>> {
         let index = self.index(device)?;
         let mut root = None;
@@ -72,21 +72,21 @@ impl Netlink {
         Ok(root)
     }
 
-    /// Makes `fq` the root discipline of a device, each flow with so many bytes a second at most.
+    /// Makes `fq` the root discipline of a device, with this maximum rate per flow in bytes per second.
     pub fn set_fq(&mut self, device: &str, max_rate_bytes: Option<u32>) -> Result<()> {
         let mut options = Vec::new();
         push_attribute(&mut options, FQ_MAX_RATE, &max_rate_bytes.unwrap_or(u32::MAX).to_ne_bytes());
         self.new_fq(device, &options).map_err(|e| SysError::new("set fq of device", device, e))
     }
 
-    /// Whether this kernel has `fq`: it is asked for one with a limit that is none, which it refuses before anything is changed.
+    /// Whether this kernel has `fq`: requests one with an invalid limit, which is refused before anything is changed.
     pub fn knows_fq(&mut self, device: &str) -> Result<bool> {
         let mut options = Vec::new();
         push_attribute(&mut options, FQ_LIMIT, &[0]);
         Ok(self.new_fq(device, &options).err().is_none_or(|error| error.kind() != io::ErrorKind::NotFound))
     }
 
-    /// Removes the root discipline of a device, by which the kernel's default comes back.
+    /// Removes the root discipline of a device, which restores the kernel's default.
     pub fn remove_root_qdisc(&mut self, device: &str) -> Result<()> {
         let mut body = vec![0; TCMSG_BYTES];
         body[4..8].copy_from_slice(&self.index(device)?.to_ne_bytes());

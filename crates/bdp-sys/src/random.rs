@@ -1,4 +1,4 @@
-//! The kernel's randomness.
+//! Random bytes from the kernel.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::{Result, SysError};
 
-/// Bytes that nobody can guess.
+/// Returns unpredictable bytes.
 pub fn bytes<const N: usize>() -> Result<[u8; N]> {
     let failed = |e: io::Error| SysError::new("read", "random bytes", e);
     let mut bytes = [0; N];

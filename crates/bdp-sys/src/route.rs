@@ -1,4 +1,4 @@
-//! Routes with all of their attributes, as the kernel lists them, so that one can be copied, changed in one metric and put back (rtnetlink).
+//! Routes with all of their attributes, as the kernel lists them, so that one can be copied, changed in one metric and restored (rtnetlink).
 
 use std::io;
 use std::net::IpAddr;
@@ -6,11 +6,11 @@ use std::net::IpAddr;
 use crate::netlink::{Netlink, TYPE_MASK, attributes, find_attribute, octets, push_attribute};
 use crate::{Result, SysError};
 
-/// `rtm_protocol` of the routes that bdp makes: `ip route` shows it as `proto 98`. No routing daemon of /etc/iproute2/rt_protos has it.
+/// `rtm_protocol` of the routes that bdp adds: `ip route` shows it as `proto 98`. No routing daemon of /etc/iproute2/rt_protos uses it.
 const OWN_PROTOCOL: u8 = 98;
-/// `RTM_F_FIB_MATCH` of linux/rtnetlink.h: the answer is the entry of the table, and not what was looked up.
+/// `RTM_F_FIB_MATCH` of linux/rtnetlink.h: the answer is the table's entry instead of the lookup's result.
 const FIB_MATCH: u32 = 0x2000;
-/// `RTNH_F_ONLINK`, the one flag that is a setting and not a state.
+/// `RTNH_F_ONLINK`, the only flag that is a setting and not a state.
 const ONLINK: u32 = 4;
 /// Bytes of `struct rtmsg`.
 const RTMSG_BYTES: usize = 12;
@@ -77,12 +77,12 @@ impl Route {
         Some(Self { header, attributes })
     }
 
-    /// Whether it leads to one address alone.
+    /// Whether it leads to a single address.
     pub fn is_of_one_host(&self) -> bool {
         self.header[1] == if self.header[0] == libc::AF_INET as u8 { 32 } else { 128 }
     }
 
-    /// Whether packets leave by it: it is neither the machine's own address, nor a broadcast, nor one that refuses.
+    /// Whether packets leave by it: it is no local, broadcast or rejecting route.
     pub fn is_unicast(&self) -> bool {
         self.header[7] == libc::RTN_UNICAST
     }
@@ -92,12 +92,12 @@ impl Route {
         self.header[7] == libc::RTN_LOCAL
     }
 
-    /// Whether bdp made it.
+    /// Whether bdp added it.
     pub fn is_own(&self) -> bool {
         self.header[5] == OWN_PROTOCOL
     }
 
-    /// One of its metrics; `None` where it has none.
+    /// Value of one of its metrics; `None` if it is not set.
     pub fn metric(&self, metric: RouteMetric) -> Option<MetricValue> {
         let value = find_attribute(self.attribute(attribute::METRICS)?, metric as u16)?;
         if metric == RouteMetric::CongestionControl {
@@ -107,7 +107,7 @@ impl Route {
         Some(MetricValue::Number(u32::from_ne_bytes(value.get(..4)?.try_into().ok()?)))
     }
 
-    /// The same with another value of a metric, or without it.
+    /// Returns the route with another value of a metric, or without it.
     pub fn with_metric(&self, metric: RouteMetric, value: Option<&MetricValue>) -> Self {
         let mut metrics = Vec::new();
         for (kind, content) in attributes(self.attribute(attribute::METRICS).unwrap_or(&[])) {
@@ -133,7 +133,7 @@ impl Route {
         route
     }
 
-    /// A route of bdp's own to one address, by which packets go as by this one.
+    /// Returns a route of bdp's own to one address, which forwards packets as this one does.
     pub fn copy_to(&self, to: IpAddr) -> Self {
         let mut route = self.clone();
         route.header[1] = if to.is_ipv4() { 32 } else { 128 };
@@ -148,12 +148,12 @@ impl Route {
         self.attributes.iter().find(|(kind, _)| kind & TYPE_MASK == wanted).map(|(_, value)| &value[..])
     }
 
-    /// As a message that makes it.
+    /// Encodes it as the message that adds it.
     fn encode(&self) -> Vec<u8> {
         let mut body = self.header.to_vec();
         let flags = u32::from_ne_bytes([body[8], body[9], body[10], body[11]]) & ONLINK;
         body[8..].copy_from_slice(&flags.to_ne_bytes());
-        // One that has a next hop object lists its parts as well, and the kernel takes the one or the others.
+        // A route with a next hop object also lists its parts, and the kernel accepts only one of the two.
         let has_object = self.attribute(attribute::NEXTHOP).is_some();
         let parts = [
             attribute::OUT_DEVICE,
@@ -174,7 +174,7 @@ impl Route {
 }
 
 impl Netlink {
-    /// The route by which packets to an address go; `None` where there is none.
+    /// Returns the route of packets to an address; `None` if there is none.
     pub fn route_to(&mut self, to: IpAddr) -> Result<Option<Route>> {
         let (family, bits) = if to.is_ipv4() { (libc::AF_INET, 32) } else { (libc::AF_INET6, 128) };
         let mut body = vec![family as u8, bits, 0, 0, 0, 0, 0, 0];
@@ -202,7 +202,7 @@ impl Netlink {
         Ok(leaves_by == Some(&index.to_ne_bytes()[..]))
     }
 
-    /// Makes a route, in place of the one to the same addresses where there is one.
+    /// Adds a route, replacing any to the same addresses.
     pub fn put_route(&mut self, route: &Route, to: IpAddr) -> Result<()> {
         let flags = (libc::NLM_F_CREATE | libc::NLM_F_REPLACE) as u16;
         self.request(libc::RTM_NEWROUTE, flags, &route.encode())
@@ -210,7 +210,7 @@ impl Netlink {
             .map_err(|e| SysError::new("set route", format!("to {to}"), e))
     }
 
-    /// Removes a route that bdp made; one that is gone is as good.
+    /// Removes a route that bdp added; one already gone is no error.
     pub fn remove_own_route(&mut self, route: &Route, to: IpAddr) -> Result<()> {
         let mut body = route.header.to_vec();
         body[5] = OWN_PROTOCOL;
@@ -227,7 +227,7 @@ impl Netlink {
         }
     }
 
-    /// Whether the calling process may change routes and devices here: the kernel says so before it looks at what it is asked for.
+    /// Whether the calling process may change routes and devices here: the kernel checks permission before the request's content.
     pub fn may_change(&mut self) -> bool {
         let refused = self.request(libc::RTM_DELROUTE, 0, &[]);
         refused.err().is_none_or(|error| error.kind() != io::ErrorKind::PermissionDenied)
@@ -258,7 +258,7 @@ mod tests {
         for kind in [attribute::GATEWAY, attribute::OUT_DEVICE, attribute::METRICS, attribute::TABLE] {
             assert_eq!(copy.attribute(kind), route().attribute(kind));
         }
-        // A state of the next hop is no setting.
+        // The next hop's state is no setting.
         assert_eq!(&copy.encode()[8..12], &[0; 4]);
     }
 

@@ -1,20 +1,20 @@
-//! What the kernel's scheduler says of threads and processes: processor time used, and time spent waiting for a processor.
+//! Scheduler statistics of threads and processes: processor time used, and time spent waiting for a processor.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
-/// A thread's time, since it was started, from `/proc/PID/task/TID/schedstat` (Linux `Documentation/scheduler/sched-stats`).
+/// Times of a thread since its start, from `/proc/PID/task/TID/schedstat` (Linux `Documentation/scheduler/sched-stats`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ThreadTime {
-    /// The thread.
+    /// Id of the thread.
     pub thread: u32,
-    /// On a processor.
+    /// Time on a processor.
     pub running_ns: u64,
-    /// Ready to run, while other threads had the processor.
+    /// Time ready to run, while other threads had the processor.
     pub waiting_ns: u64,
 }
 
-/// Times of all threads of a process; empty where it has ended or the kernel does not keep them (`CONFIG_SCHED_INFO`).
+/// Times of all threads of a process; empty if it has ended or the kernel does not keep them (`CONFIG_SCHED_INFO`).
 pub fn thread_times(process: u32) -> Vec<ThreadTime> {
     let Ok(entries) = fs::read_dir(format!("/proc/{process}/task")) else { return Vec::new() };
     entries
@@ -28,24 +28,24 @@ pub fn thread_times(process: u32) -> Vec<ThreadTime> {
         .collect()
 }
 
-/// The calling thread's own times, read again and again.
+/// The calling thread's own times, for repeated reading.
 #[derive(Debug)]
 pub struct OwnWait {
     file: Option<File>,
 }
 
 impl OwnWait {
-    /// Of the calling thread, whichever thread asks later.
+    /// Opens those of the calling thread, whichever thread reads them later.
     pub fn of_this_thread() -> Self {
         Self { file: File::open("/proc/thread-self/schedstat").ok() }
     }
 
-    /// Time it was ready to run while others had its processor, since it was started; `None` where the kernel keeps no account.
+    /// Time ready to run while others had its processor, since its start; `None` if the kernel keeps no statistics.
     pub fn waiting_ns(&self) -> Option<u64> {
         self.times_ns().map(|(_, waiting)| waiting)
     }
 
-    /// Time on a processor, and that waiting time; `None` also where the thread has ended.
+    /// Time on a processor, and waiting time; `None` also if the thread has ended.
     pub fn times_ns(&self) -> Option<(u64, u64)> {
         let mut room = [0; 96];
         let length = self.file.as_ref()?.read_at(&mut room, 0).ok()?;
@@ -58,16 +58,16 @@ fn parse_schedstat(text: &str) -> Option<(u64, u64)> {
     Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
 }
 
-/// A process and the processor time that it has used.
+/// A process and its used processor time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessTime {
-    /// Its id.
+    /// Id of the process.
     pub process: u32,
-    /// The process that started it.
+    /// Id of its parent.
     pub parent: u32,
-    /// What its program is called, 15 bytes at most.
+    /// Name of its program, at most 15 bytes.
     pub name: String,
-    /// User and system time, all threads.
+    /// User and system time of all threads.
     pub running_ns: u64,
 }
 
@@ -83,10 +83,10 @@ pub fn process_times() -> Vec<ProcessTime> {
         .collect()
 }
 
-/// `PID (NAME) STATE PPID ...`, utime and stime being fields 14 and 15 (proc(5)), in hundredths of a second.
+/// Parses `PID (NAME) STATE PPID ...`, with utime and stime as fields 14 and 15 (proc(5)), in hundredths of a second.
 fn parse_stat(text: &str) -> Option<ProcessTime> {
     const TICK_NS: u64 = 10_000_000;
-    // A name may hold parentheses and blanks of its own: the last parenthesis ends it.
+    // A name may contain parentheses and spaces: the last parenthesis ends it.
     let (head, tail) = text.rsplit_once(')')?;
     let (process, name) = head.split_once('(')?;
     let fields: Vec<&str> = tail.split_ascii_whitespace().collect();
@@ -123,7 +123,7 @@ mod tests {
     fn this_process_is_found_with_its_threads() {
         let own = std::process::id();
         assert!(process_times().iter().any(|p| p.process == own));
-        // A kernel without the account gives none, and says so alike in both places.
+        // A kernel without these statistics has none in either place.
         assert_eq!(thread_times(own).is_empty(), OwnWait::of_this_thread().waiting_ns().is_none());
         assert_eq!(thread_times(u32::MAX), []);
     }

@@ -1,18 +1,18 @@
-//! Signals: which of them end the process, and how.
+//! Signals that end the process, and their handling.
 
 use std::mem::MaybeUninit;
 
 /// Signals by which people and service managers ask a process to end.
 const ENDING: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
-/// From now on a write beyond the limit on file sizes (`ulimit -f`) is an error (`EFBIG`) and not the end of the process.
+/// From now on a write beyond the limit on file sizes (`ulimit -f`) is an error (`EFBIG`) and does not end the process.
 pub fn survive_file_size_limit() {
     // SAFETY: a disposition that runs no code of ours.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
-/// From now on only `SIGKILL` ends this process from outside: for a process whose parent decides when it ends, and
-/// which a terminal would signal together with its parent.
+/// From now on only `SIGKILL` ends this process from outside: for a process whose parent decides when it ends,
+/// and which a terminal would signal together with its parent.
 pub fn leave_ending_to_parent() {
     for signal in ENDING {
         // SAFETY: as above.
@@ -24,12 +24,12 @@ pub fn leave_ending_to_parent() {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ending(libc::c_int);
 
-/// Signals that wait to be taken.
+/// Blocked signals to wait for.
 #[derive(Clone, Copy)]
 pub struct Held(libc::sigset_t);
 
-/// Keeps the signals that ask for an end from the calling thread, and from every thread and process that it starts
-/// afterwards, so that one thread can [`Held::wait`] for them. Those that are ignored, as `nohup` has it, stay ignored.
+/// Blocks the signals that ask for an end in the calling thread, and in every thread and process that it starts
+/// afterwards, so that one thread can [`Held::wait`] for them. Ignored ones, as under `nohup`, stay ignored.
 pub fn hold() -> Held {
     let mut set = MaybeUninit::uninit();
     // SAFETY: sigemptyset initialises the set, which sigaddset then changes; sigaction with a null new action only
@@ -48,7 +48,7 @@ pub fn hold() -> Held {
     }
 }
 
-/// As [`hold`], with the signal that says that a child ended.
+/// As [`hold`], with the signal of a child's end.
 pub fn hold_with_children() -> Held {
     let Held(mut set) = hold();
     // SAFETY: the set is initialised; the mask concerns only the calling thread.
@@ -59,7 +59,7 @@ pub fn hold_with_children() -> Held {
     Held(set)
 }
 
-/// Lets the calling thread have every signal. It allocates nothing and takes no lock.
+/// Unblocks all signals in the calling thread. It allocates nothing and takes no lock.
 pub fn hold_none() {
     let mut set = MaybeUninit::uninit();
     // SAFETY: sigemptyset initialises the set; the mask concerns only the calling thread.
@@ -69,7 +69,7 @@ pub fn hold_none() {
     }
 }
 
-/// Keeps from the calling thread the signal that stops a process which uses a terminal from behind.
+/// Blocks in the calling thread the signal that stops a background process which uses the terminal.
 pub fn hold_output_stop() {
     let mut set = MaybeUninit::uninit();
     // SAFETY: as above.
@@ -80,18 +80,18 @@ pub fn hold_output_stop() {
     }
 }
 
-/// A signal that was held.
+/// A blocked signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeldSignal {
-    /// One that asks for an end.
+    /// A signal that asks for an end.
     Ending(Ending),
     /// A child ended.
     Child,
 }
 
 impl Held {
-    /// Waits for the next, for so long at most; `None` where none came. With it, whether the kernel sent it, as it does for a terminal: to every process
-    /// of the group that is in front.
+    /// Waits for the next signal, at most `most`; `None` if none came. Also returns whether the kernel sent it, as it
+    /// does for a terminal, to every process of the foreground group.
     pub fn wait_for(&self, most: Option<std::time::Duration>) -> Option<(HeldSignal, bool)> {
         loop {
             // SAFETY: all pointers refer to live values, of which siginfo is plain data for which all-zero is valid.
@@ -120,18 +120,18 @@ impl Held {
         }
     }
 
-    /// Waits for the next.
+    /// Waits for the next signal.
     pub fn wait(&self) -> Ending {
         let mut signal = 0;
-        // SAFETY: both pointers refer to live values. It fails only where the set is empty or broken, and then no
-        // signal is to come: this thread waits for ever.
+        // SAFETY: both pointers refer to live values. It fails only if the set is empty or broken, and then no signal is
+        // to come: this thread waits for ever.
         while unsafe { libc::sigwait(&raw const self.0, &raw mut signal) } != 0 {
             std::thread::park();
         }
         Ending(signal)
     }
 
-    /// Lets the calling thread have them again.
+    /// Unblocks them in the calling thread.
     pub fn release(&self) {
         // SAFETY: the set is initialised; the mask concerns only the calling thread.
         unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const self.0, std::ptr::null_mut()) };
@@ -139,7 +139,7 @@ impl Held {
 }
 
 impl Ending {
-    /// Sends it to a process. One that is gone is as good.
+    /// Sends it to a process. One already gone is no error.
     pub fn send(self, process: u32) {
         // SAFETY: it takes two numbers, and touches no memory of this process.
         unsafe { libc::kill(process as libc::pid_t, self.0) };
@@ -153,7 +153,7 @@ impl Ending {
         }
     }
 
-    /// The one by which service managers ask for an end.
+    /// The signal by which service managers ask for an end.
     pub fn polite() -> Self {
         Self(libc::SIGTERM)
     }
@@ -168,7 +168,7 @@ impl Ending {
         }
     }
 
-    /// The exit code that a shell makes of it.
+    /// Exit code that a shell reports for it.
     pub fn exit_code(self) -> u8 {
         u8::try_from(128 + self.0).unwrap_or(u8::MAX)
     }
@@ -184,7 +184,7 @@ impl Ending {
             libc::pthread_sigmask(libc::SIG_UNBLOCK, set.as_ptr(), std::ptr::null_mut());
             libc::raise(self.0);
         }
-        // Only where something else keeps the signal away.
+        // Only if something else blocks the signal.
         std::process::exit(128 + self.0)
     }
 }

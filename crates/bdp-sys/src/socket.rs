@@ -26,11 +26,11 @@ pub struct TcpOptions {
     pub send_buffer: Option<usize>,
     /// `TCP_NOTSENT_LOWAT`.
     pub unsent_limit: Option<usize>,
-    /// Receive window on the wire, [`crate::window::fix`].
+    /// Receive window on the wire, see [`crate::window::fix`].
     pub window_bytes: Option<u32>,
-    /// Differentiated services code point, 0..=63.
+    /// DSCP, 0..=63.
     pub dscp: Option<u8>,
-    /// Device that it sends through.
+    /// Device to send through.
     pub device: Option<String>,
 }
 
@@ -71,36 +71,36 @@ impl TcpOptions {
         Ok(())
     }
 
-    /// Sets the options of a socket that is connected already.
+    /// Sets the options on a connected socket.
     pub fn apply_to(&self, socket: impl AsFd) -> Result<()> {
         self.apply(&SockRef::from(&socket))
     }
 }
 
-/// The code point is the upper six bits of the octet that IPv4 calls type of service (RFC 2474, section 3). A socket of
-/// IPv6 may carry IPv4, which has an octet of its own.
+/// Sets the DSCP, the upper six bits of the octet that IPv4 calls type of service (RFC 2474, section 3). An IPv6
+/// socket may carry IPv4, which has its own octet.
 pub(crate) fn set_dscp(socket: &Socket, dscp: u8) -> io::Result<()> {
     let octet = u32::from(dscp) << 2;
     if socket.domain()? == Domain::IPV6 {
         socket.set_tclass_v6(octet)?;
-        // Refused where the kernel keeps the families apart; then no IPv4 passes either.
+        // Refused if the kernel separates the families; then no IPv4 is sent either.
         let _ = socket.set_tos_v4(octet);
         return Ok(());
     }
     socket.set_tos_v4(octet)
 }
 
-/// What is said of a congestion control that the kernel lacks.
+/// Message for a congestion control that the kernel lacks.
 pub const NO_CONGESTION: &str = "not available in this kernel";
 
-/// Says what there is instead, where the kernel does not know a congestion control.
+/// Adds the available ones to the error of an unknown congestion control.
 fn unknown_congestion(name: &str, refused: io::Error) -> io::Error {
     if refused.kind() != io::ErrorKind::NotFound {
         return refused;
     }
     let offered = crate::sysctl::read("net.ipv4.tcp_available_congestion_control").unwrap_or_default();
     let offered = offered.split_whitespace().collect::<Vec<_>>().join(", ");
-    // Nothing is a module in a guest.
+    // A guest has no modules.
     let way_out = if still_clock::is_there() {
         String::new()
     } else {
@@ -110,7 +110,7 @@ fn unknown_congestion(name: &str, refused: io::Error) -> io::Error {
     io::Error::new(io::ErrorKind::NotFound, text)
 }
 
-/// Whether sockets of this process may use a congestion control; says what there is instead.
+/// Checks that sockets of this process may use a congestion control; the error lists the available ones.
 pub fn check_congestion(name: &str) -> Result<()> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))
         .map_err(|e| SysError::new("create", "socket", e))?;
@@ -121,7 +121,7 @@ fn tcp(address: SocketAddr) -> io::Result<Socket> {
     Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))
 }
 
-/// A listener with the options in force before it listens, so that they shape the handshake.
+/// Opens a listener with the options set before it listens, so that they apply to the handshake.
 pub fn listen(address: SocketAddr, options: &TcpOptions, backlog: i32) -> Result<TcpListener> {
     let failed = |e| SysError::new("listen on", address.to_string(), e);
     let socket = tcp(address).map_err(failed)?;
@@ -132,8 +132,7 @@ pub fn listen(address: SocketAddr, options: &TcpOptions, backlog: i32) -> Result
     Ok(socket.into())
 }
 
-/// A local end for `to`: a link-local address of IPv6 (RFC 4007) is one of a device, and where that was not said it is the device
-/// of the other end's.
+/// Local address for `to`: an IPv6 link-local address (RFC 4007) belongs to a device, by default that of the other end's address.
 pub fn scoped(from: SocketAddr, to: SocketAddr) -> SocketAddr {
     match (from, to) {
         (SocketAddr::V6(mut from), SocketAddr::V6(to))
@@ -146,7 +145,7 @@ pub fn scoped(from: SocketAddr, to: SocketAddr) -> SocketAddr {
     }
 }
 
-/// A connection with the options in force before its SYN, made within `deadline`.
+/// Connects with the options set before the SYN, within `deadline`.
 pub fn connect(address: SocketAddr, options: &TcpOptions, deadline: Duration) -> Result<TcpStream> {
     let failed = |e| SysError::new("connect to", address.to_string(), e);
     let socket = tcp(address).map_err(failed)?;
@@ -155,8 +154,7 @@ pub fn connect(address: SocketAddr, options: &TcpOptions, deadline: Duration) ->
     Ok(socket.into())
 }
 
-/// A connection that is being made: nonblocking, writable once it stands or has failed. `from` is the local address,
-/// where it matters.
+/// Starts a connection: nonblocking, writable once it is established or has failed. `from` is the local address, if it matters.
 pub fn start_connect(
     address: SocketAddr,
     from: Option<SocketAddr>,
@@ -166,7 +164,7 @@ pub fn start_connect(
     let socket = tcp(address).map_err(failed)?;
     options.apply(&socket)?;
     if let Some(from) = from.map(|from| scoped(from, address)) {
-        // A port of ours that lingers from an earlier run may be used again.
+        // A local port that lingers from an earlier run may be reused.
         socket.set_reuse_address(true).map_err(failed)?;
         socket.bind(&from.into()).map_err(|e| SysError::new("bind to", from.to_string(), e))?;
     }
@@ -177,7 +175,7 @@ pub fn start_connect(
     }
 }
 
-/// A UDP socket that hears only `to`.
+/// Opens a UDP socket that receives only from `to`.
 pub fn connect_udp(
     from: Option<SocketAddr>,
     to: SocketAddr,
@@ -199,7 +197,7 @@ pub fn connect_udp(
     Ok(socket.into())
 }
 
-/// A listener for both IP versions where the address is that of any, `[::]`; for the address's own otherwise.
+/// Opens a listener: for both IP versions if the address is `[::]`, otherwise for the address's own.
 pub fn listen_dual(address: SocketAddr, backlog: i32) -> Result<TcpListener> {
     let failed = |e| SysError::new("listen on", address.to_string(), e);
     let socket = tcp(address).map_err(failed)?;
@@ -212,8 +210,8 @@ pub fn listen_dual(address: SocketAddr, backlog: i32) -> Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// Makes the kernel find out that the peer has gone: after `patience` without an acknowledgement (`TCP_USER_TIMEOUT`,
-/// RFC 5482) or, when nothing is sent, without an answer to keepalives.
+/// Makes the kernel detect a dead peer: after `patience` without an acknowledgement (`TCP_USER_TIMEOUT`, RFC
+/// 5482) or, when nothing is sent, without an answer to keepalives.
 pub fn watch_peer(socket: impl AsFd, patience: Duration) -> Result<()> {
     let failed = |e| SysError::new("set", "TCP_USER_TIMEOUT", e);
     let socket = SockRef::from(&socket);
@@ -223,20 +221,20 @@ pub fn watch_peer(socket: impl AsFd, patience: Duration) -> Result<()> {
     socket.set_tcp_user_timeout(Some(patience)).map_err(failed)
 }
 
-/// Takes up to `room` bytes out of a stream's receive queue without their being copied (`MSG_TRUNC`): the kernel counts
-/// and frees them, acknowledges and opens the window as after a read. A kernel that knows no such flag copies to `room`.
+/// Discards up to `room` bytes of a stream's receive queue without copying (`MSG_TRUNC`): the kernel counts and
+/// frees them, acknowledges and opens the window as after a read. A kernel without this flag copies to `room`.
 pub fn discard(stream: &TcpStream, room: &mut [u8]) -> std::io::Result<usize> {
     Ok(rustix::net::recv(stream, room, RecvFlags::TRUNC)?.1)
 }
 
-/// Bytes that have come and that the program has not read (`FIONREAD`); `None` where the kernel refuses to say.
+/// Bytes received and not yet read by the program (`FIONREAD`); `None` if the kernel does not report it.
 pub fn unread_bytes(stream: &TcpStream) -> Option<u64> {
     rustix::io::ioctl_fionread(stream).ok()
 }
 
 /// Closes at once with a reset, so that no state lingers.
 pub fn close_hard(socket: TcpStream) {
-    // Where it can't be set the kernel closes in order.
+    // If it can't be set the kernel closes in order.
     let _ = SockRef::from(&socket).set_linger(Some(Duration::ZERO));
 }
 
@@ -245,13 +243,12 @@ pub fn send_buffer(socket: impl AsFd) -> Result<usize> {
     SockRef::from(&socket).send_buffer_size().map_err(|e| SysError::new("read", "SO_SNDBUF", e))
 }
 
-/// Asks for a send buffer of so many bytes; the system may grant less.
+/// Requests a send buffer of this size; the system may grant less.
 pub fn enlarge_send_buffer(socket: impl AsFd, bytes: usize) -> Result<()> {
     SockRef::from(&socket).set_send_buffer_size(bytes).map_err(|e| SysError::new("set", "SO_SNDBUF", e))
 }
 
-/// Has the kernel send no faster than this rate (`SO_MAX_PACING_RATE`), headers not counted; datagrams the queueing discipline
-/// `fq` alone, elsewhere it changes nothing for them.
+/// Limits the kernel's sending rate (`SO_MAX_PACING_RATE`), headers not counted; for datagrams only the queueing discipline `fq` does so.
 pub fn pace(socket: impl AsFd, rate_bps: u64) -> Result<()> {
     let bytes_per_second: u64 = (rate_bps / 8).max(1);
     // SAFETY: the kernel reads eight bytes from a live u64 (since Linux 4.20; before, it takes the first four of them).
@@ -267,20 +264,20 @@ pub fn pace(socket: impl AsFd, rate_bps: u64) -> Result<()> {
     check(done, "set", format!("SO_MAX_PACING_RATE to {rate_bps} bit/s")).map(drop)
 }
 
-/// Has a reader be woken by so many bytes (`SO_RCVLOWAT`).
+/// Sets how many bytes wake a reader (`SO_RCVLOWAT`).
 pub fn set_receive_low_water(socket: impl AsFd, bytes: usize) -> Result<()> {
     let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
     set_number(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes, "SO_RCVLOWAT")
 }
 
-/// Makes closing a connection a reset instead of a farewell.
+/// Makes closing a connection send a reset instead of a FIN.
 pub fn reset_on_close(stream: &TcpStream) -> Result<()> {
     SockRef::from(stream)
         .set_linger(Some(Duration::ZERO))
         .map_err(|e| SysError::new("set", "SO_LINGER to 0", e))
 }
 
-/// The congestion control in use, as the kernel names it.
+/// Name of the congestion control in use.
 pub fn congestion(socket: impl AsFd) -> Result<String> {
     let name =
         SockRef::from(&socket).tcp_congestion().map_err(|e| SysError::new("read", "TCP_CONGESTION", e))?;
@@ -292,7 +289,7 @@ pub fn receive_buffer(socket: impl AsFd) -> Result<usize> {
     SockRef::from(&socket).recv_buffer_size().map_err(|e| SysError::new("read", "SO_RCVBUF", e))
 }
 
-/// Bounds a UDP socket's wait.
+/// Sets the deadline of a UDP socket's reads.
 pub fn set_receive_deadline(socket: &UdpSocket, deadline: Duration) -> Result<()> {
     socket.set_read_timeout(Some(deadline)).map_err(|e| SysError::new("set", "SO_RCVTIMEO", e))
 }

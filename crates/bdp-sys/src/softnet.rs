@@ -1,23 +1,23 @@
-//! What the kernel's queues between devices and stack dropped: `/proc/net/softnet_stat`.
+//! Drops in the kernel's queues between devices and stack: `/proc/net/softnet_stat`.
 
 use std::fs;
 
-/// What all processors together counted since boot.
+/// Counts of all processors since boot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Softnet {
     /// Packets that found the backlog of their processor full (`net.core.netdev_max_backlog`).
     pub dropped: u64,
-    /// Times that a processor had more packets to take in than it was allowed to at once (`net.core.netdev_budget`).
+    /// Times that a processor had more packets to receive than allowed at once (`net.core.netdev_budget`).
     pub squeezed: u64,
 }
 
 impl Softnet {
-    /// Reads it; `None` where the kernel does not report it.
+    /// Reads it; `None` if the kernel does not report it.
     pub fn read() -> Option<Self> {
         Self::parse(&fs::read_to_string("/proc/net/softnet_stat").ok()?)
     }
 
-    /// A line for each processor, of hexadecimal numbers: the second is dropped packets, the third squeezes (`softnet_seq_show`).
+    /// Parses a line of hexadecimal numbers for each processor: the second is dropped packets, the third squeezes (`softnet_seq_show`).
     fn parse(text: &str) -> Option<Self> {
         let mut sum = Self::default();
         for line in text.lines() {

@@ -1,7 +1,7 @@
-//! Datagram sockets, UDP and ICMP, whose kernel or device says when a packet left and when one came.
+//! Datagram sockets, UDP and ICMP, with kernel or device timestamps of sent and received packets.
 //!
-//! Stamps of the kernel are of the clock that shows the time of day; those of a device are of its own, and compare with
-//! each other alone (Linux, `Documentation/networking/timestamping.rst`).
+//! Kernel timestamps use the wall clock; those of a device use its own clock, and compare only with each other
+//! (Linux, `Documentation/networking/timestamping.rst`).
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -14,10 +14,10 @@ use crate::socket_option::set_number;
 use crate::udp::{drops, enlarge};
 use crate::{Result, SysError, control_messages};
 
-/// Bytes that a socket may hold: those of a small packet count as nearly a thousand.
+/// Receive buffer of a socket: a small packet counts as nearly a thousand bytes.
 const RECEIVE_BUFFER: usize = 4 << 20;
 
-/// What is asked for. A device stamps only where it was set to (`hwstamp_ctl`): bdp changes no device.
+/// Requested timestamps. A device stamps only if it was set to (`hwstamp_ctl`): bdp changes no device.
 const ASKED: libc::c_uint = libc::SOF_TIMESTAMPING_TX_SOFTWARE
     | libc::SOF_TIMESTAMPING_RX_SOFTWARE
     | libc::SOF_TIMESTAMPING_SOFTWARE
@@ -27,41 +27,41 @@ const ASKED: libc::c_uint = libc::SOF_TIMESTAMPING_TX_SOFTWARE
     | libc::SOF_TIMESTAMPING_OPT_ID
     | libc::SOF_TIMESTAMPING_OPT_TSONLY;
 
-/// When a packet passed.
+/// Timestamps of a packet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stamp {
-    /// By the kernel, where it took the packet from the device or gave it to that; nanoseconds since 1970.
+    /// By the kernel, when it took the packet from the device or passed it on; nanoseconds since 1970.
     pub kernel_ns: Option<u64>,
-    /// By the device, by a clock of its own.
+    /// By the device's own clock.
     pub device_ns: Option<u64>,
 }
 
-/// A connected socket that never waits.
+/// A connected, nonblocking socket.
 #[derive(Debug)]
 pub struct StampedSocket {
     socket: Socket,
-    /// Whether stamps were asked for.
+    /// Whether timestamps were requested.
     stamps: bool,
 }
 
-/// How an ICMP socket came about.
+/// How an ICMP socket was obtained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IcmpAccess {
-    /// `SOCK_DGRAM`: the kernel chooses the identifier and gives only answers to it. Needs no privilege, only a group
-    /// within `net.ipv4.ping_group_range`.
+    /// `SOCK_DGRAM`: the kernel chooses the identifier and delivers only answers to it. Needs no privilege, only a
+    /// group within `net.ipv4.ping_group_range`.
     Datagram,
-    /// `SOCK_RAW`: every ICMP message that comes. Needs `CAP_NET_RAW`.
+    /// `SOCK_RAW`: receives every ICMP message. Needs `CAP_NET_RAW`.
     Raw,
 }
 
 impl StampedSocket {
-    /// Over a connected UDP socket.
+    /// Wraps a connected UDP socket.
     pub fn over(socket: UdpSocket) -> Result<Self> {
         socket.set_nonblocking(true).map_err(|e| SysError::new("set", "O_NONBLOCK", e))?;
         Ok(Self::roomy(socket.into()))
     }
 
-    /// An ICMP socket, connected: of the kind that needs no privilege where that is to be had.
+    /// Opens a connected ICMP socket, of the unprivileged kind if available.
     pub fn icmp(
         to: SocketAddr,
         from: Option<SocketAddr>,
@@ -94,7 +94,7 @@ impl StampedSocket {
         if let Some(from) = from {
             socket.bind(&from.into()).map_err(|e| SysError::new("bind to", from.ip().to_string(), e))?;
         }
-        // Its port means nothing to ICMP, and to a socket of IPv6 it has to be zero.
+        // ICMP ignores the port, and on an IPv6 socket it has to be zero.
         let mut to = to;
         to.set_port(0);
         socket.connect(&to.into()).map_err(|e| SysError::new("connect to", to.to_string(), e))?;
@@ -102,19 +102,19 @@ impl StampedSocket {
         Ok((Self::roomy(socket), access))
     }
 
-    /// With room for what comes while its thread does not run.
+    /// Enlarges the receive buffer, for packets that arrive while its thread does not run.
     fn roomy(socket: Socket) -> Self {
-        // Where it is not granted there is less.
+        // If refused, the buffer is smaller.
         let _ = enlarge(&socket, RECEIVE_BUFFER, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, "SO_RCVBUF");
         Self { socket, stamps: false }
     }
 
-    /// How many packets the socket had no room for; where the kernel reports it.
+    /// Packets dropped because the socket was full, if the kernel reports it.
     pub fn drops(&self) -> Option<u32> {
         drops(&self.socket)
     }
 
-    /// Asks for stamps of every packet from now on; what is sent next has number 0.
+    /// Requests timestamps of every packet from now on; the next packet sent has number 0.
     pub fn ask_stamps(&mut self) -> Result<()> {
         let flags = ASKED as libc::c_int;
         self.stamps = true;
@@ -126,13 +126,13 @@ impl StampedSocket {
         self.socket.send(bytes).map(drop)
     }
 
-    /// Takes a packet that has come, with its stamp; its length is at most that of `room`. `WouldBlock` where none has.
+    /// Receives a packet with its timestamp, at most the length of `room`. `WouldBlock` if none has arrived.
     pub fn receive(&self, room: &mut [u8]) -> io::Result<(usize, Stamp)> {
         let (length, stamp, _) = self.take(room, 0)?;
         Ok((length, stamp))
     }
 
-    /// Takes the stamp of a packet that has left, and the packet's number; `None` where there is none yet, or none was asked for.
+    /// Returns the timestamp of a sent packet, and the packet's number; `None` if there is none yet, or none was requested.
     pub fn sent_stamp(&self) -> Option<(u32, Stamp)> {
         if !self.stamps {
             return None;
@@ -141,9 +141,9 @@ impl StampedSocket {
         number.map(|number| (number, stamp))
     }
 
-    /// Waits until a packet has come or the time has passed.
+    /// Waits until a packet has arrived or the time has passed.
     pub fn wait(&self, wait_ns: u64) {
-        // What can't be waited for is asked for again by the caller.
+        // If the wait fails, the caller simply tries again.
         let _ = wait_for(self.socket.as_fd(), rustix::event::PollFlags::IN, wait_ns);
     }
 
@@ -167,7 +167,7 @@ impl StampedSocket {
     }
 }
 
-/// Zero where there is no stamp.
+/// Zero means no timestamp.
 fn nanoseconds(time: libc::timespec) -> Option<u64> {
     Some(control_messages::nanoseconds(time)).filter(|&ns| ns > 0)
 }
@@ -188,7 +188,7 @@ mod tests {
         socket.ask_stamps().unwrap();
         let until = Instant::now() + Duration::from_secs(5);
         let (mut sent, mut left, mut arrived) = (0, None, None);
-        // The kernel begins to stamp shortly after it is asked, and until then stamps less.
+        // The kernel starts to stamp shortly after the request, and stamps less until then.
         while (left.is_none() || arrived.is_none()) && Instant::now() < until {
             socket.send(b"there").unwrap();
             far.send_to(b"back", near_address).unwrap();

@@ -1,4 +1,4 @@
-//! The monotonic clock of a guest, which stands still while anything runs: read from a page of memory, where its kernel shows it.
+//! The monotonic clock of a guest, which stands still while anything runs: read from a page of memory, if its kernel provides one.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -9,18 +9,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::clock;
 
-/// Where a guest's kernel shows its time (`stacks/linux/bdp_kernel.c`).
+/// File in which a guest's kernel provides its time (`stacks/linux/bdp_kernel.c`).
 const PAGE: &str = "/proc/bdp_clock";
 const PAGE_BYTES: usize = 4096;
 
-/// Nanoseconds of `CLOCK_MONOTONIC` by the clock that all of this process share: for a thread that does nothing but wait until they move on.
+/// Nanoseconds of `CLOCK_MONOTONIC` by this process's shared clock: for a thread that only waits until they advance.
 pub fn now_ns() -> u64 {
     static SHARED: OnceLock<StillClock> = OnceLock::new();
     SHARED.get_or_init(StillClock::find).now_ns()
 }
 
-/// The clock. To read it costs no call to the system and no time of the guest where the kernel shows it, so that a thread that waits for it to
-/// move must sleep meanwhile; else it is the clock of [`clock::monotonic_ns`].
+/// The clock. If the kernel provides the page, a read costs no system call and no time of the guest, so a thread
+/// that waits for it to advance must sleep meanwhile; else it is the clock of [`clock::monotonic_ns`].
 #[derive(Debug)]
 pub struct StillClock {
     page: Option<Page>,
@@ -29,32 +29,32 @@ pub struct StillClock {
 #[derive(Debug)]
 struct Page {
     at: NonNull<[AtomicU64; 2]>,
-    /// Of the monotonic clock when the page's was zero.
+    /// Monotonic time at the page's zero.
     zero_ns: u64,
 }
 
-/// Whether this is a guest whose kernel shows its time.
+/// Whether this is a guest whose kernel provides its time.
 pub fn is_there() -> bool {
     Path::new(PAGE).exists()
 }
 
 impl StillClock {
-    /// The clock of this machine.
+    /// Returns the clock of this machine.
     pub fn find() -> Self {
         Self { page: Page::map() }
     }
 
-    /// Nanoseconds of `CLOCK_MONOTONIC`, where to read them takes nothing.
+    /// Nanoseconds of `CLOCK_MONOTONIC`, if reading them is free.
     pub fn seen_ns(&self) -> Option<u64> {
         self.page.as_ref().map(|page| page.zero_ns + page.read())
     }
 
-    /// When a packet came, by what the kernel wrote behind it; `None` where it does not write that.
+    /// When a packet arrived, by the timestamp that the kernel wrote behind it; `None` if it writes none.
     pub fn of_stamp(&self, stamp: u64) -> Option<u64> {
         self.page.as_ref().filter(|page| page.stamps()).map(|page| page.zero_ns + stamp)
     }
 
-    /// Whether the kernel writes behind each packet when it came.
+    /// Whether the kernel writes a timestamp behind each packet.
     pub fn stamps(&self) -> bool {
         self.page.as_ref().is_some_and(Page::stamps)
     }
@@ -77,7 +77,7 @@ impl Page {
             return None;
         }
         let mut page = Self { at: NonNull::new(at.cast())?, zero_ns: 0 };
-        // Reading the other one moves both on; what the page then shows is what was read.
+        // Reading the other one advances both; the page then shows the value read.
         page.zero_ns = clock::monotonic_ns().checked_sub(page.read())?;
         Some(page)
     }

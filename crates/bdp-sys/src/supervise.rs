@@ -1,4 +1,4 @@
-//! A process that looks after one child: it hands on the signals that ask for an end, takes note of every orphan, and ends as the child does.
+//! A process that supervises one child: it passes on the signals that ask for an end, reaps every orphan, and ends as the child does.
 
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -10,13 +10,13 @@ use rustix::process::{Signal, WaitOptions};
 use crate::signal;
 use crate::{Result, SysError};
 
-/// The exit code that a shell makes of how a process ended: its own, or 128 and the number of the signal.
+/// Exit code that a shell reports: the process's own, or 128 plus the signal number.
 pub fn exit_code(status: ExitStatus) -> u8 {
     let code = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(1);
     u8::try_from(code).unwrap_or(u8::MAX)
 }
 
-/// Looks after one child. It begins before the child does, so that no signal is lost.
+/// Supervises one child. It starts before the child does, so that no signal is lost.
 pub struct Supervisor {
     held: signal::Held,
 }
@@ -43,8 +43,8 @@ impl Supervisor {
         command.spawn().map(|child| child.id())
     }
 
-    /// Waits for the end of the child, and hands on to it what asks this process to end; what the terminal sends, it has sent to the child too.
-    /// With `grace` the child is killed so long after the first signal that was handed on.
+    /// Waits for the end of the child, and passes on signals that ask this process to end; the terminal has sent its
+    /// own to the child too. With `grace` the child is killed this long after the first signal passed on.
     pub fn wait(&self, child: u32, grace: Option<Duration>) -> Result<ExitStatus> {
         let mut kill_at: Option<Instant> = None;
         loop {
@@ -68,8 +68,8 @@ impl Supervisor {
 }
 
 impl Supervisor {
-    /// Waits until no child is left, those that were adopted included. For the first process of a namespace, which hands on to all of it what
-    /// asks it to end.
+    /// Waits until no child is left, including adopted ones. For the first process of a namespace, which passes
+    /// signals that ask for an end on to all of it.
     pub fn wait_for_orphans(&self) {
         loop {
             loop {
@@ -86,7 +86,7 @@ impl Supervisor {
     }
 }
 
-/// Takes note of all that ended; how the child did, where it was among them.
+/// Reaps every process that has ended; returns the child's status if it was among them.
 fn ended(child: u32) -> Result<Option<ExitStatus>> {
     loop {
         match rustix::process::wait(WaitOptions::NOHANG) {

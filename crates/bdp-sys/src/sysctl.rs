@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use crate::{Result, SysError};
 
-/// `/proc/sys/...` of a dotted name. A name with anything but letters, digits, `_`, `-` and dots is refused, so that
-/// no name leads out of `/proc/sys`.
+/// `/proc/sys/...` path of a dotted name. A name with anything but letters, digits, `_`, `-` and dots is
+/// rejected, so that no name leads out of `/proc/sys`.
 fn path(name: &str) -> Result<PathBuf> {
     let good = !name.is_empty()
         && name.split('.').all(|part| {
@@ -29,19 +29,19 @@ pub fn read(name: &str) -> Result<String> {
 
 /// Writes one.
 pub fn write(name: &str, value: &str) -> Result<()> {
-    // Without O_CREAT, which fs::write adds: for others than root it would hide that there is no such file.
+    // Without O_CREAT, which fs::write adds: for users other than root it would hide that the file does not exist.
     let file = fs::File::options().write(true).open(path(name)?);
     file.and_then(|mut file| file.write_all(value.as_bytes()))
         .map_err(|e| SysError::new("write sysctl", format!("{name} = {value}"), explain(e)))
 }
 
-/// Whether it may be written: it is opened for that, and nothing is written.
+/// Checks that it may be written: opens it for writing, and writes nothing.
 pub fn check_writable(name: &str) -> Result<()> {
     let file = fs::File::options().write(true).open(path(name)?);
     file.map(drop).map_err(|e| SysError::new("open sysctl", name, e))
 }
 
-/// Says what the system's answer means for a sysctl.
+/// Explains the system's error for a sysctl.
 fn explain(refused: io::Error) -> io::Error {
     let text = match refused.kind() {
         io::ErrorKind::NotFound => {

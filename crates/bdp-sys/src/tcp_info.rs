@@ -1,20 +1,20 @@
-//! `TCP_INFO`, decoded by the length that the kernel returned: a field that it does not know is absent, not zero.
+//! `TCP_INFO`, decoded by the length that the kernel returned: a field unknown to the kernel is absent, not zero.
 
 use std::os::fd::{AsFd, AsRawFd};
 
 use crate::{Result, SysError};
 
-/// What bdp reads of `struct tcp_info`. Times in nanoseconds, sizes in bytes unless a name says segments.
+/// The fields of `struct tcp_info` that bdp reads. Times in nanoseconds, sizes in bytes unless a name says segments.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct TcpInfo {
-    /// State of the connection, by the numbers of `include/net/tcp_states.h`.
+    /// TCP state, numbered as in `include/net/tcp_states.h`.
     pub state: Option<u8>,
     /// Whether window scaling is in use on this connection: both handshake segments that this end saw had the option (RFC 7323,
     /// section 2.2).
     pub window_scaling: Option<bool>,
     /// State of congestion control: 0 open, 1 disorder, 2 window reduced, 3 recovery, 4 loss (`enum tcp_ca_state`).
     pub congestion_state: Option<u8>,
-    /// Whether the delivery rate was sampled while the sender had too little to send (4.9).
+    /// Whether the delivery rate was sampled while the sender was limited by the application (4.9).
     pub app_limited: Option<bool>,
     /// Whether this connection uses selective acknowledgements.
     pub sack: Option<bool>,
@@ -22,11 +22,11 @@ pub struct TcpInfo {
     pub timestamps: Option<bool>,
     /// Whether it negotiated ECN.
     pub ecn: Option<bool>,
-    /// Shift count that this end's peer announced.
+    /// Shift count that the peer announced.
     pub snd_wscale: Option<u8>,
     /// Shift count that this end announced.
     pub rcv_wscale: Option<u8>,
-    /// Payload bytes of a full segment sent.
+    /// MSS for sending, payload bytes.
     pub snd_mss: Option<u32>,
     /// Segments in flight.
     pub unacked_segments: Option<u32>,
@@ -34,7 +34,7 @@ pub struct TcpInfo {
     pub lost_segments: Option<u32>,
     /// Slow start threshold in segments; `None` before the first congestion event.
     pub ssthresh_segments: Option<u32>,
-    /// Segments by which the network may reorder before a gap counts as a loss.
+    /// Reordering distance in segments beyond which a gap counts as a loss.
     pub reordering: Option<u32>,
     /// Congestion window in segments.
     pub cwnd_segments: Option<u32>,
@@ -44,29 +44,29 @@ pub struct TcpInfo {
     pub rtt_variation_ns: Option<u64>,
     /// Path MTU.
     pub pmtu: Option<u32>,
-    /// Segments sent again so far.
+    /// Segments retransmitted so far.
     pub total_retrans: Option<u32>,
     /// Bytes acknowledged (4.1).
     pub bytes_acked: Option<u64>,
-    /// Bytes sent, those sent again included (4.19).
+    /// Bytes sent, including retransmissions (4.19).
     pub bytes_sent: Option<u64>,
-    /// Bytes sent again (4.19).
+    /// Bytes retransmitted (4.19).
     pub bytes_retrans: Option<u64>,
-    /// Bytes in the send buffer that were never sent (4.6).
+    /// Bytes in the send buffer not sent yet (4.6).
     pub notsent_bytes: Option<u64>,
     /// Bytes received (4.1).
     pub bytes_received: Option<u64>,
     /// Smallest round trip (4.6).
     pub min_rtt_ns: Option<u64>,
-    /// Rate that the kernel spaces segments by, bit/s; `None` where it does not (3.15).
+    /// Pacing rate of the kernel, bit/s; `None` without pacing (3.15).
     pub pacing_rate_bps: Option<u64>,
-    /// Rate that the program held it to, bit/s (`SO_MAX_PACING_RATE`); `None` where to none (3.15).
+    /// Maximum pacing rate set by the program, bit/s (`SO_MAX_PACING_RATE`); `None` if unset (3.15).
     pub max_pacing_rate_bps: Option<u64>,
-    /// Latest sample of the rate of delivery, bit/s (4.9).
+    /// Latest sample of the delivery rate, bit/s (4.9).
     pub delivery_rate_bps: Option<u64>,
     /// Segments delivered (4.18).
     pub delivered_segments: Option<u32>,
-    /// Of them with a Congestion Experienced mark (4.18).
+    /// Segments delivered with a Congestion Experienced mark (4.18).
     pub delivered_ce_segments: Option<u32>,
     /// Retransmission timeouts so far (6.7).
     pub timeouts: Option<u32>,
@@ -76,17 +76,17 @@ pub struct TcpInfo {
     pub rwnd_limited_ns: Option<u64>,
     /// Time limited by the send buffer (4.10).
     pub sndbuf_limited_ns: Option<u64>,
-    /// Segments that the peer had received already, as it reported (DSACK, RFC 2883; 4.19).
+    /// Segments that the peer had already received, by its reports (DSACK, RFC 2883; 4.19).
     pub dsack_dups: Option<u32>,
-    /// Times that segments were seen to have been reordered on their way (4.19).
+    /// Reordering events seen (4.19).
     pub reorder_seen: Option<u32>,
     /// Segments received out of order (5.4).
     pub rcv_out_of_order: Option<u32>,
-    /// Receive window as the peer advertised it (5.4).
+    /// Receive window last advertised by the peer (5.4).
     pub snd_wnd: Option<u32>,
-    /// Receive window that this end means to advertise (6.2); not what is on the wire.
+    /// Receive window that this end intends to advertise (6.2); may differ from the wire.
     pub rcv_wnd: Option<u32>,
-    /// Round trip as the receiver estimates it from when its window was used up; `None` before it could.
+    /// Round trip estimated by the receiver from when its window was used up; `None` before the first estimate.
     pub rcv_rtt_ns: Option<u64>,
 }
 
@@ -110,7 +110,7 @@ pub fn read(socket: impl AsFd) -> Result<TcpInfo> {
     Ok(decode(&room[..(length as usize).min(room.len())]))
 }
 
-/// From the bytes that a kernel gave, be they those of an older or a newer one.
+/// Decodes the bytes of an older or newer kernel.
 pub fn decode(bytes: &[u8]) -> TcpInfo {
     let word = |at: usize| bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map(u32::from_ne_bytes);
     let long = |at: usize| bytes.get(at..at + 8).and_then(|b| b.try_into().ok()).map(u64::from_ne_bytes);
@@ -126,9 +126,9 @@ pub fn decode(bytes: &[u8]) -> TcpInfo {
     /// `TCP_INFINITE_SSTHRESH`.
     const INFINITE: u32 = 0x7fff_ffff;
     let option = |bit: u8| bytes.get(5).map(|options| options & bit != 0);
-    // The rates are of bytes a second; all ones where there is none.
+    // The rates are in bytes per second; all ones without a rate.
     let bits_per_second = |at: usize| long(at).filter(|&rate| rate < u64::MAX / 8).map(|rate| rate * 8);
-    // Two bit-fields of four bits: the first is in the low half where bit-fields start low.
+    // Two bit-fields of four bits: the first is in the low half on little-endian machines.
     let scales = bytes.get(6).copied();
     let (first, second) = (scales.map(|b| b & 0xf), scales.map(|b| b >> 4));
     let (snd_wscale, rcv_wscale) =
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!((info.sack, info.timestamps, info.ecn), (Some(true), Some(false), Some(true)));
         bytes[76..80].copy_from_slice(&12u32.to_ne_bytes());
         assert_eq!(decode(&bytes).ssthresh_segments, Some(12));
-        // Older kernels have neither the rate nor the bit that belongs to it.
+        // Older kernels have neither the rate nor its flag.
         assert_eq!((decode(&bytes[..104]).app_limited, decode(&bytes[..104]).timeouts), (None, None));
     }
 

@@ -1,4 +1,4 @@
-//! The terminal: how large it is, its keys one by one, and a question at it whose answer is not shown.
+//! The terminal: its size, its keys one by one, and a question whose answer is not echoed.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -10,12 +10,12 @@ use rustix::termios::{
 
 use crate::{Result, SysError};
 
-/// Columns of the terminal behind a descriptor; `None` where it is none, or one that does not say.
+/// Columns of the terminal behind a descriptor; `None` if it is no terminal, or does not report them.
 pub fn columns(descriptor: BorrowedFd<'_>) -> Option<u16> {
     tcgetwinsize(descriptor).ok().map(|size| size.ws_col).filter(|&columns| columns > 0)
 }
 
-/// Lines and columns of the terminal behind a descriptor; `None` where it is none, or one that does not say.
+/// Lines and columns of the terminal behind a descriptor; `None` if it is no terminal, or does not report them.
 pub fn size(descriptor: BorrowedFd<'_>) -> Option<(u16, u16)> {
     let size = tcgetwinsize(descriptor).ok()?;
     (size.ws_row > 0 && size.ws_col > 0).then_some((size.ws_row, size.ws_col))
@@ -24,7 +24,7 @@ pub fn size(descriptor: BorrowedFd<'_>) -> Option<(u16, u16)> {
 /// A key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
-    /// A character, those of Ctrl and a letter included.
+    /// A character, including Ctrl with a letter.
     Character(char),
     /// Return.
     Enter,
@@ -32,14 +32,13 @@ pub enum Key {
     Escape,
     /// Backspace.
     Backspace,
-    /// The arrow up.
+    /// Arrow up.
     Up,
-    /// The arrow down.
+    /// Arrow down.
     Down,
 }
 
-/// The keys of the controlling terminal, one by one and unseen; given back when this is dropped. Ctrl-C is a key meanwhile, and ends
-/// nothing by itself.
+/// The keys of the controlling terminal, one by one without echo; restored when dropped. Ctrl-C is a key meanwhile, and ends nothing by itself.
 pub struct Keys {
     // Dropped first: it needs the terminal.
     _quiet: Quiet<'static>,
@@ -47,7 +46,7 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Takes them. The terminal stays open for as long as the process is there.
+    /// Takes over the keys. The terminal stays open as long as the process runs.
     pub fn take() -> Result<Self> {
         let opened = OpenOptions::new().read(true).write(true).open("/dev/tty");
         let terminal: &'static File =
@@ -63,7 +62,7 @@ impl Keys {
         match crate::poll::wait_readable(self.terminal.as_fd(), MOST_NS) {
             Ok(true) => match self.terminal.read(&mut bytes) {
                 Ok(got) if got > 0 => keys(&bytes[..got]),
-                // The terminal went away.
+                // The terminal was closed.
                 _ => vec![Key::Character('\u{4}')],
             },
             _ => Vec::new(),
@@ -71,7 +70,7 @@ impl Keys {
     }
 }
 
-/// The keys that these bytes are; what is none of those known is left out.
+/// Parses bytes as keys; unknown ones are skipped.
 fn keys(bytes: &[u8]) -> Vec<Key> {
     let text = String::from_utf8_lossy(bytes);
     let mut rest = text.chars().peekable();
@@ -98,12 +97,12 @@ fn keys(bytes: &[u8]) -> Vec<Key> {
     all
 }
 
-/// Which process group is in front of the terminal of standard input. A shell puts itself there, and leaves it to nobody where it can't see
-/// whose it was; dropped, this gives it back.
+/// The foreground process group of standard input's terminal. A shell puts itself there, and restores nobody if
+/// it can't see whose it was; dropping this restores it.
 pub struct Front(Option<rustix::process::Pid>);
 
 impl Front {
-    /// As it is now.
+    /// Remembers the current one.
     pub fn remember() -> Self {
         Self(rustix::termios::tcgetpgrp(std::io::stdin()).ok())
     }
@@ -112,31 +111,31 @@ impl Front {
 impl Drop for Front {
     fn drop(&mut self) {
         let Some(group) = self.0 else { return };
-        // Who is not in front would be stopped by this otherwise.
+        // A background process would be stopped by this otherwise.
         crate::signal::hold_output_stop();
         let _ = rustix::termios::tcsetpgrp(std::io::stdin(), group);
     }
 }
 
-/// The longest answer that is taken.
+/// Longest accepted answer.
 const LONGEST: usize = 1024;
 
-/// What was typed.
+/// Typed input.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Typed {
     /// A line, without its end.
     Line(String),
-    /// Ctrl-C, Ctrl-D, or the terminal went away.
+    /// Ctrl-C, Ctrl-D, or a closed terminal.
     Nothing,
 }
 
-/// Asks at the controlling terminal, whatever standard input and output are. Keys that would end the process are only
-/// characters meanwhile, so that the terminal is put back however it ends.
+/// Asks at the controlling terminal, wherever standard input and output lead. Keys that would end the process are
+/// only characters meanwhile, so that the terminal is restored in any case.
 pub fn ask_secretly(question: &str) -> Result<Typed> {
     let opened = OpenOptions::new().read(true).write(true).open("/dev/tty");
     let mut terminal = opened.map_err(|e| SysError::new("open", "/dev/tty", e))?;
     let failed = |e| SysError::new("use", "/dev/tty", e);
-    // Before it asks, as whoever reads the question may answer at once.
+    // Before the question, as it may be answered at once.
     let quiet = Quiet::begin(&terminal)?;
     let asked = (&terminal).write_all(question.as_bytes());
     let typed = asked.and_then(|()| read_line(&mut &terminal)).map_err(failed);
@@ -145,7 +144,7 @@ pub fn ask_secretly(question: &str) -> Result<Typed> {
     typed
 }
 
-/// A terminal that shows nothing and gives every key at once; put back when this is dropped.
+/// A terminal without echo that delivers every key at once; restored when dropped.
 struct Quiet<'a> {
     terminal: &'a File,
     before: Termios,
@@ -160,7 +159,7 @@ impl<'a> Quiet<'a> {
             !(LocalModes::ECHO | LocalModes::ECHONL | LocalModes::ICANON | LocalModes::ISIG);
         settings.special_codes[SpecialCodeIndex::VMIN] = 1;
         settings.special_codes[SpecialCodeIndex::VTIME] = 0;
-        // What was typed before the question is no answer to it.
+        // Input typed before the question is no answer to it.
         tcsetattr(terminal, OptionalActions::Flush, &settings)
             .map_err(|e| SysError::new("set", "/dev/tty", e.into()))?;
         Ok(Self { terminal, before })
@@ -169,12 +168,12 @@ impl<'a> Quiet<'a> {
 
 impl Drop for Quiet<'_> {
     fn drop(&mut self) {
-        // A terminal that went away has nothing to be put back.
+        // A closed terminal needs no restoring.
         let _ = tcsetattr(self.terminal, OptionalActions::Flush, &self.before);
     }
 }
 
-/// Keys until the end of the line, with those that correct it.
+/// Reads keys until the end of the line, including those that correct it.
 fn read_line(keys: &mut impl Read) -> std::io::Result<Typed> {
     let mut line = Vec::new();
     let mut key = [0];
@@ -191,7 +190,7 @@ fn read_line(keys: &mut impl Read) -> std::io::Result<Typed> {
             }
             // Ctrl-C, Ctrl-D, Ctrl-\.
             3 | 4 | 28 => return Ok(Typed::Nothing),
-            // Backspace takes back a character, whatever its bytes.
+            // Backspace removes a character, whatever its bytes.
             8 | 127 => while line.pop().is_some_and(|byte| byte & 0xc0 == 0x80) {},
             // Ctrl-U.
             21 => line.clear(),
@@ -229,7 +228,7 @@ mod tests {
         assert_eq!(keys(b"q"), [Key::Character('q')]);
         assert_eq!(keys(b"\x1b"), [Key::Escape]);
         assert_eq!(keys(b"\x1b[A\x1bOB\r\x7f"), [Key::Up, Key::Down, Key::Enter, Key::Backspace]);
-        // A key that is not known, whole or cut off, is none.
+        // An unknown key, whole or cut off, is skipped.
         assert_eq!(keys(b"\x1b[3~x\x1b[1;5"), [Key::Character('x')]);
         assert_eq!(keys("\u{e4}".as_bytes()), [Key::Character('\u{e4}')]);
         assert_eq!(keys(&[0xff, b'a'])[1], Key::Character('a'));

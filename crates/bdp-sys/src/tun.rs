@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use crate::{Result, SysError, check};
 
-/// Where the kernel offers TUN devices.
+/// Device file that provides TUN devices.
 pub const CONTROL_PATH: &str = "/dev/net/tun";
 
 /// `TUNSETIFF`, from linux/if_tun.h: `_IOW('T', 202, int)`.
@@ -19,12 +19,12 @@ const TUNGETIFF: libc::c_ulong = 0x8004_54d2;
 /// `TUNSETOFFLOAD`, from linux/if_tun.h: `_IOW('T', 208, unsigned int)`.
 const TUNSETOFFLOAD: libc::c_ulong = 0x4004_54d0;
 
-/// What a device leaves to its reader (`TUN_F_*` of linux/if_tun.h): checksums, TCP segmentation with and without ECN.
+/// Offloads that a device leaves to its reader (`TUN_F_*` of linux/if_tun.h): checksums, TCP segmentation with and without ECN.
 const TCP_OFFLOADS: libc::c_ulong = 0x01 | 0x02 | 0x04 | 0x08;
-/// UDP segmentation for both IP versions, which Linux 6.2 brought.
+/// UDP segmentation for both IP versions, since Linux 6.2.
 const UDP_OFFLOADS: libc::c_ulong = 0x20 | 0x40;
 
-/// What crosses a device's descriptor.
+/// Format of packets on a device's descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Framing {
     /// Bare IP packets, each a wire segment with its checksums complete.
@@ -34,8 +34,7 @@ pub enum Framing {
     SuperPackets,
 }
 
-/// What is still to be done for a packet: `virtio_net_hdr` of linux/virtio_net.h (virtio 1.2, section 5.1.6) in the
-/// machine's byte order.
+/// Pending work on a packet: `virtio_net_hdr` of linux/virtio_net.h (virtio 1.2, section 5.1.6) in the machine's byte order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct VirtioHeader {
     /// `VIRTIO_NET_HDR_F_*`.
@@ -46,16 +45,16 @@ pub struct VirtioHeader {
     pub headers_bytes: u16,
     /// Payload bytes of each wire segment but the last.
     pub gso_size: u16,
-    /// Where checksumming starts.
+    /// Offset where checksumming starts.
     pub checksum_start: u16,
-    /// Where the checksum goes, from there.
+    /// Offset of the checksum from there.
     pub checksum_offset: u16,
 }
 
 impl VirtioHeader {
     /// Its length in front of a packet.
     pub const BYTES: usize = 10;
-    /// Flag: the checksum is to be completed.
+    /// Flag: the checksum must be completed.
     pub const NEEDS_CHECKSUM: u8 = 1;
     /// TCP over IPv4.
     pub const GSO_TCP_V4: u8 = 1;
@@ -63,7 +62,7 @@ impl VirtioHeader {
     pub const GSO_TCP_V6: u8 = 4;
     /// UDP over either, each segment a datagram.
     pub const GSO_UDP: u8 = 5;
-    /// Beside a TCP type: the first segment bears CWR, the others don't.
+    /// Flag beside a TCP type: the first segment has CWR, the others don't.
     pub const GSO_ECN: u8 = 0x80;
 
     pub(crate) fn decode(bytes: [u8; Self::BYTES]) -> Self {
@@ -96,7 +95,7 @@ pub struct Tun {
 }
 
 impl Tun {
-    /// Makes a device called `name` in the network namespace of the calling process. It ends with its last descriptor.
+    /// Creates a device called `name` in the network namespace of the calling process. It ends with its last descriptor.
     pub fn create(name: &str, framing: Framing) -> Result<Self> {
         let file = File::options()
             .read(true)
@@ -127,7 +126,7 @@ impl Tun {
         Ok(Self { file, framing })
     }
 
-    /// Takes over a descriptor that another process made with [`Tun::create`] and the same framing.
+    /// Uses a descriptor that another process made with [`Tun::create`] and the same framing.
     pub fn from_descriptor(descriptor: OwnedFd, framing: Framing) -> Self {
         Self { file: File::from(descriptor), framing }
     }
@@ -140,18 +139,18 @@ impl Tun {
         unsafe { libc::ioctl(self.file.as_raw_fd(), TUNGETIFF as _, &raw mut request) == 0 }
     }
 
-    /// What crosses it.
+    /// Format of its packets.
     pub fn framing(&self) -> Framing {
         self.framing
     }
 
-    /// Gives the descriptor away.
+    /// Turns it into its descriptor.
     pub fn into_descriptor(self) -> OwnedFd {
         self.file.into()
     }
 
-    /// Reads one packet that the kernel sent into the front of `room`, which must hold the largest IP packet: its length,
-    /// and what is to be done for it. `None` where there is none now.
+    /// Reads one packet that the kernel sent into the front of `room`, which must hold the largest IP packet; returns
+    /// its length, and the pending work on it. `None` if there is none now.
     pub fn receive(&self, room: &mut [u8]) -> io::Result<Option<(usize, VirtioHeader)>> {
         let mut header = [0; VirtioHeader::BYTES];
         let read = match self.framing {
@@ -167,8 +166,7 @@ impl Tun {
         }
     }
 
-    /// Hands one packet to the kernel's receive path; `header` counts where super-packets cross. `false` where the
-    /// device would not take it.
+    /// Passes one packet to the kernel's receive path; `header` matters only with super-packets. `false` if the device refused it.
     pub fn send(&self, packet: &[u8], header: VirtioHeader) -> io::Result<bool> {
         let written = match self.framing {
             Framing::Segments => (&self.file).write(packet),
@@ -187,7 +185,7 @@ impl Tun {
     }
 }
 
-/// Asks for every offload that this kernel has; those for TCP there must be.
+/// Requests every offload that this kernel has; those for TCP are required.
 fn take_offloads(file: &File, name: &str) -> Result<()> {
     let take = |offloads: libc::c_ulong| {
         // SAFETY: TUNSETOFFLOAD takes its flags by value.

@@ -1,4 +1,4 @@
-//! Many TUN devices read and written by one call to the system at a time (`io_uring`), which also waits.
+//! Many TUN devices read and written by one system call at a time (`io_uring`), which also waits.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
@@ -10,55 +10,55 @@ use crate::poll::Waker;
 use crate::tun::{Framing, Tun, VirtioHeader};
 use crate::{Result, SysError};
 
-/// Requests that may be made by one call.
+/// Maximum number of requests per call.
 const ENTRIES: u32 = 256;
 /// Largest IP packet.
 const LARGEST_PACKET: usize = 65_535;
-/// Reads of each device that wait at a time: so many packets are taken by one call.
+/// Pending reads per device: one call receives up to this many packets.
 const READS: usize = 4;
-/// Room behind a packet for the time at which it came, where the kernel writes that.
+/// Room behind a packet for its arrival time, if the kernel writes that.
 const STAMP_BYTES: usize = 8;
-/// Of requests that stand for no buffer.
+/// Token of requests without a buffer.
 const TIMEOUT: u64 = u64::MAX;
 const NOTHING: u64 = u64::MAX - 1;
 const UPDATE: u64 = u64::MAX - 2;
 const BEHIND_TIMEOUT: u64 = u64::MAX - 3;
 
-/// What came of a wait.
+/// Result of a wait.
 #[derive(Debug)]
 pub enum RingEvent {
-    /// A packet that a device's kernel sent, and what is to be done for it.
+    /// A packet that a device's kernel sent, and the pending work on it.
     Received {
         /// The device's token.
         token: u64,
         /// The packet.
         packet: Vec<u8>,
-        /// What is to be done for it.
+        /// Pending work on it.
         header: VirtioHeader,
-        /// What the kernel wrote behind it: where kernels stamp packets, when this one came. `None` of a socket in place of a device.
+        /// Arrival time of the packet, if the kernel writes timestamps behind packets. `None` for a socket in place of a device.
         stamp: Option<u64>,
     },
-    /// A packet was handed to a device.
+    /// A packet was passed to a device.
     Sent {
         /// The device's token.
         token: u64,
         /// The packet.
         packet: Vec<u8>,
-        /// Whether the device took it.
+        /// Whether the device accepted it.
         taken: bool,
     },
     /// A device can't be read any more.
     Failed {
         /// The device's token.
         token: u64,
-        /// Why.
+        /// Cause.
         error: io::Error,
     },
     /// The waker woke.
     Woken,
 }
 
-/// What a request works with. Its place in memory is the kernel's until the request is complete.
+/// Memory of a request. It must not move until the request is complete.
 struct Buffer {
     token: u64,
     use_of: Use,
@@ -79,23 +79,23 @@ pub struct TunRing {
     ring: IoUring,
     buffers: Vec<Option<Box<Buffer>>>,
     free: Vec<usize>,
-    /// Requests that are not complete.
+    /// Incomplete requests.
     pending: usize,
-    /// Requests that complete while they are made, since the last wait.
+    /// Requests that completed on submission, since the last wait.
     at_once: usize,
-    /// When the timeout that runs ends.
+    /// When the running timeout ends.
     armed: Option<u64>,
-    /// Requests behind a timeout that has ended, which are about to complete.
+    /// Requests behind an expired timeout, which are about to complete.
     behind: usize,
     until: Timespec,
-    /// Devices that are not read any more.
+    /// Devices that are no longer read.
     left: Vec<u64>,
-    /// Calls to the system so far.
+    /// System calls so far.
     calls: u64,
 }
 
 impl TunRing {
-    /// Without devices; `waker` ends its waits.
+    /// Creates it without devices; `waker` ends its waits.
     pub fn new(waker: &Waker) -> Result<Self> {
         let ring = IoUring::builder()
             .setup_cqsize(ENTRIES * 8)
@@ -118,7 +118,7 @@ impl TunRing {
         Ok(new)
     }
 
-    /// Reads a device from now on. Its packets are no longer than `longest` bytes where they are segments.
+    /// Reads a device from now on. Its packets are at most `longest` bytes if they are segments.
     pub fn add(&mut self, device: &Tun, token: u64, longest: usize) -> Result<()> {
         let framing = device.framing();
         let room = if framing == Framing::Segments { longest.min(LARGEST_PACKET) } else { LARGEST_PACKET };
@@ -138,7 +138,7 @@ impl TunRing {
         self.push(request, true)
     }
 
-    /// Hands a packet to a device with the next wait; `header` counts where super-packets cross.
+    /// Passes a packet to a device with the next wait; `header` matters only with super-packets.
     pub fn send(&mut self, device: &Tun, token: u64, packet: Vec<u8>, header: VirtioHeader) -> Result<()> {
         let index = self.place(Buffer {
             token,
@@ -162,9 +162,9 @@ impl TunRing {
         self.push(request.user_data(index as u64), true)
     }
 
-    /// Makes all requests, and waits until something came or the monotonic clock reaches `until_ns` (`None`: for ever). Before that moment
-    /// comes it lets packets gather where told to, as many as find room. Puts what came into `events`, which is cleared first; returns
-    /// whether that moment was reached.
+    /// Submits all requests, and waits for an event or until the monotonic clock reaches `until_ns` (`None`: for
+    /// ever). With `gather`, packets accumulate until that moment, as many as there is room for. Puts the events into
+    /// `events`, which is cleared first; returns whether that moment was reached.
     pub fn wait(&mut self, until_ns: Option<u64>, gather: bool, events: &mut Vec<RingEvent>) -> Result<bool> {
         events.clear();
         if let Some(until) = until_ns
@@ -183,7 +183,7 @@ impl TunRing {
         self.collect(events)
     }
 
-    /// Sets the timeout, or moves the one that runs. Where it ends, [`READS`] requests complete, however many packets are waited for.
+    /// Sets the timeout, or moves the running one. When it expires, [`READS`] requests complete, however many packets are awaited.
     fn arm(&mut self, until: u64) -> Result<()> {
         self.until = Timespec::new().sec(until / 1_000_000_000).nsec((until % 1_000_000_000) as u32);
         let moves = self.armed.replace(until).is_some();
@@ -192,7 +192,7 @@ impl TunRing {
             let update = opcode::TimeoutUpdate::new(TIMEOUT, until).flags(TimeoutFlags::ABS);
             return self.push(update.build().user_data(UPDATE), true);
         }
-        // A chain that is not made by one call is cut.
+        // A chain that is not submitted by one call is cut.
         let room = {
             let requests = self.ring.submission();
             requests.capacity() - requests.len()
@@ -211,7 +211,7 @@ impl TunRing {
         Ok(())
     }
 
-    /// Calls to the system that it made.
+    /// Number of system calls that it made.
     pub fn calls(&self) -> u64 {
         self.calls
     }
@@ -226,7 +226,7 @@ impl TunRing {
                     self.behind += READS - 1;
                     fired |= result == -libc::ETIME;
                 }
-                // The one that was to be put off had ended.
+                // The timeout to be moved had expired.
                 UPDATE => stale |= result < 0,
                 BEHIND_TIMEOUT => self.behind = self.behind.saturating_sub(1),
                 NOTHING => {}
@@ -277,7 +277,7 @@ impl TunRing {
         Ok(())
     }
 
-    /// Asks for what `fd` has next, into `room`.
+    /// Requests the next packet of `fd`, into `room`.
     fn read(&mut self, token: u64, use_of: Use, room: Vec<u8>) -> Result<()> {
         let index = self.place(Buffer {
             token,
@@ -331,7 +331,7 @@ impl TunRing {
 }
 
 impl Buffer {
-    /// Has the vectors stand for the header and the packet.
+    /// Points the vectors to the header and the packet.
     fn point(&mut self) {
         self.vectors = [
             libc::iovec { iov_base: self.header.as_mut_ptr().cast(), iov_len: self.header.len() },

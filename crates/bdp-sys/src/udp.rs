@@ -1,6 +1,6 @@
-//! UDP many datagrams at a time: `sendmmsg` with `UDP_SEGMENT` (GSO), `recvmmsg` with `UDP_GRO`, drops of the receiving
-//! socket (`SO_RXQ_OVFL`), times of arrival (`SO_TIMESTAMPNS`). What the kernel lacks is found out by its answer, done
-//! without, and reported.
+//! UDP many datagrams at a time: `sendmmsg` with `UDP_SEGMENT` (GSO), `recvmmsg` with `UDP_GRO`, drops of the
+//! receiving socket (`SO_RXQ_OVFL`), arrival times (`SO_TIMESTAMPNS`). Features that the kernel lacks are
+//! detected by its answer, done without, and reported.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -16,7 +16,7 @@ use crate::socket::{scoped, set_dscp};
 use crate::socket_option::{get_number, set_number};
 use crate::{Result, SysError};
 
-/// Most datagrams that the kernel cuts out of one buffer (`UDP_MAX_SEGMENTS`; 128 since Linux 6.9).
+/// Most datagrams that the kernel cuts from one buffer (`UDP_MAX_SEGMENTS`; 128 since Linux 6.9).
 pub const MOST_SEGMENTS: usize = 64;
 /// Most payload of one buffer: what fits the length field of IPv4.
 const MOST_BYTES: usize = 65_535 - 20 - 8;
@@ -26,27 +26,27 @@ const SLOTS: usize = 16;
 const SLOT_BYTES: usize = 65_536;
 /// Room for three control messages: of 24, 24 and 32 bytes.
 const CONTROL_BYTES: usize = 128;
-/// Place of the drops in `SO_MEMINFO`.
+/// Index of the drops in `SO_MEMINFO`.
 const MEMINFO_DROPS: usize = 8;
 
-/// How a UDP socket is made.
+/// Options of a UDP socket.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UdpOptions {
-    /// `SO_RCVBUF`, beyond `net.core.rmem_max` where that is allowed.
+    /// `SO_RCVBUF`, beyond `net.core.rmem_max` if allowed.
     pub receive_buffer: Option<usize>,
-    /// `SO_SNDBUF`, likewise.
+    /// `SO_SNDBUF`, beyond `net.core.wmem_max` if allowed.
     pub send_buffer: Option<usize>,
-    /// Differentiated services code point, 0..=63.
+    /// DSCP, 0..=63.
     pub dscp: Option<u8>,
-    /// Device that it sends through.
+    /// Device to send through.
     pub device: Option<String>,
-    /// Whether packets may not be fragmented, here nor on the way; else both may be.
+    /// Whether packets may not be fragmented, neither here nor on the path.
     pub dont_fragment: bool,
-    /// Whether its port is that of another socket of the same user (`SO_REUSEPORT`).
+    /// Whether it shares its port with another socket of the same user (`SO_REUSEPORT`).
     pub share_port: bool,
 }
 
-/// A socket that hears only `to`.
+/// Opens a socket that receives only from `to`.
 pub fn connect(from: Option<SocketAddr>, to: SocketAddr, options: &UdpOptions) -> Result<UdpSocket> {
     let failed = |e| SysError::new("connect UDP socket to", to.to_string(), e);
     let socket = open(to, options)?;
@@ -57,14 +57,14 @@ pub fn connect(from: Option<SocketAddr>, to: SocketAddr, options: &UdpOptions) -
     Ok(socket.into())
 }
 
-/// A socket that hears everybody who sends to `address`.
+/// Opens a socket that receives from everybody who sends to `address`.
 pub fn bind(address: SocketAddr, options: &UdpOptions) -> Result<UdpSocket> {
     let socket = open(address, options)?;
     socket.bind(&address.into()).map_err(|e| SysError::new("bind to", address.to_string(), e))?;
     Ok(socket.into())
 }
 
-/// A socket of the family of an address, with its options.
+/// Opens a socket of an address's family, with its options.
 fn open(family_of: SocketAddr, options: &UdpOptions) -> Result<Socket> {
     let failed = |e| SysError::new("make UDP socket for", family_of.to_string(), e);
     let socket =
@@ -89,14 +89,14 @@ fn open(family_of: SocketAddr, options: &UdpOptions) -> Result<Socket> {
         SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, "IP_MTU_DISCOVER"),
         SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, "IPV6_MTU_DISCOVER"),
     };
-    // Of both IP versions these are the same numbers. What is the default, IP_PMTUDISC_WANT, lets no router fragment and fails
-    // with EMSGSIZE once one says so.
+    // The numbers are the same for both IP versions. The default, IP_PMTUDISC_WANT, lets no router fragment and
+    // fails with EMSGSIZE once one reports it.
     let discovery = if options.dont_fragment { libc::IP_PMTUDISC_DO } else { libc::IP_PMTUDISC_DONT };
     set_number(&socket, level, option, discovery, name)?;
     Ok(socket)
 }
 
-/// Asks for a buffer beyond the system's bound, and where that is not allowed for one within it.
+/// Requests a buffer beyond the system's limit, or within it if that is not allowed.
 pub(crate) fn enlarge(
     socket: &impl AsFd,
     bytes: usize,
@@ -109,7 +109,7 @@ pub(crate) fn enlarge(
         .or_else(|_| set_number(socket, libc::SOL_SOCKET, ask, bytes, name))
 }
 
-/// MTU of the way to the peer of a connected socket, as its kernel knows it.
+/// Path MTU to the peer of a connected socket, as its kernel knows it.
 pub fn path_mtu(socket: &UdpSocket) -> Option<u32> {
     let number = if socket.peer_addr().ok()?.is_ipv4() {
         get_number(socket, libc::IPPROTO_IP, libc::IP_MTU, "IP_MTU")
@@ -119,12 +119,12 @@ pub fn path_mtu(socket: &UdpSocket) -> Option<u32> {
     number.ok().and_then(|mtu| u32::try_from(mtu).ok())
 }
 
-/// Whether a send failed for a full queue on the way out (`ENOBUFS`).
+/// Whether a send failed because an outgoing queue was full (`ENOBUFS`).
 pub fn is_out_of_room(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ENOBUFS)
 }
 
-/// Whether a datagram was longer than its socket lets through (`EMSGSIZE`).
+/// Whether a datagram was longer than its socket allows (`EMSGSIZE`).
 pub fn is_too_long(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::EMSGSIZE)
 }
@@ -138,16 +138,16 @@ pub struct TrainSender {
 }
 
 impl TrainSender {
-    /// Of datagrams with so many bytes; a send waits for `patience` at most.
+    /// Creates it for datagrams of this size; a send waits for at most `patience`.
     pub fn new(socket: UdpSocket, datagram_bytes: usize, patience: Duration) -> Result<Self> {
         let failed = |e| SysError::new("set", "SO_SNDTIMEO", e);
         socket.set_write_timeout(Some(patience)).map_err(failed)?;
-        // A kernel before 4.18 knows no such option.
+        // A kernel before 4.18 lacks this option.
         let known = get_number(&socket, libc::IPPROTO_UDP, libc::UDP_SEGMENT, "UDP_SEGMENT").is_ok();
         Ok(Self { socket, datagram_bytes, segmented: known && datagram_bytes * 2 <= MOST_BYTES })
     }
 
-    /// Datagrams that one buffer holds; 1 where the kernel does not cut buffers.
+    /// Datagrams per buffer; 1 if the kernel does not cut buffers.
     pub fn per_buffer(&self) -> usize {
         if self.segmented { (MOST_BYTES / self.datagram_bytes).clamp(1, MOST_SEGMENTS) } else { 1 }
     }
@@ -157,12 +157,11 @@ impl TrainSender {
         &self.socket
     }
 
-    /// Sends what `train` holds, datagram after datagram, by one call; gives how many the kernel took.
+    /// Sends the content of `train`, datagram after datagram, by one call; returns how many the kernel accepted.
     pub fn send(&mut self, train: &[u8]) -> io::Result<usize> {
         loop {
             match self.try_send(train) {
-                // A device or a route (IPsec, say) that can't have buffers cut, or datagrams that are longer than the path's
-                // MTU: one by one from now on.
+                // The device or route (for example IPsec) can't have buffers cut, or the datagrams exceed the path's MTU: one by one from now on.
                 Err(e)
                     if self.segmented
                         && train.len() > self.datagram_bytes
@@ -216,8 +215,8 @@ impl TrainSender {
     }
 }
 
-/// Buffers for trains of datagrams, each of [`SLOTS`] slots: a receiver takes one only while it reads, so that
-/// memory does not grow with the streams that are open.
+/// Buffers for trains of datagrams, each of [`SLOTS`] slots: a receiver holds one only while it reads, so that
+/// memory does not grow with the open streams.
 struct BufferPool {
     free: Mutex<Vec<Vec<u8>>>,
     given_back: Condvar,
@@ -227,11 +226,11 @@ struct BufferPool {
 static BUFFERS: BufferPool =
     BufferPool { free: Mutex::new(Vec::new()), given_back: Condvar::new(), made: AtomicUsize::new(0) };
 
-/// Most of them.
+/// Maximum number of buffers.
 const MOST_BUFFERS: usize = 8;
 
 impl BufferPool {
-    /// Takes one, made where none is free and there may be more; waits for one else.
+    /// Takes a buffer, or makes one if allowed; waits for one otherwise.
     fn take(&'static self) -> PooledBuffer {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -247,7 +246,7 @@ impl BufferPool {
     }
 }
 
-/// One of [`BUFFERS`], given back when this is dropped.
+/// One of [`BUFFERS`], returned when dropped.
 struct PooledBuffer(Vec<u8>);
 
 impl Drop for PooledBuffer {
@@ -267,26 +266,26 @@ pub struct TrainReceiver {
     stamped: bool,
 }
 
-/// Datagrams that came together: all of one size but the last, which may be shorter.
+/// Datagrams received together: all of one size but the last, which may be shorter.
 #[derive(Debug, Clone, Copy)]
 pub struct Train<'a> {
-    /// Their bytes, one after the other.
+    /// Bytes of the datagrams, one after the other.
     pub bytes: &'a [u8],
-    /// Bytes of each.
+    /// Bytes per datagram.
     pub datagram_bytes: usize,
-    /// When the kernel got them, since 1970; where it reports that.
+    /// When the kernel received them, since 1970, if it reports that.
     pub arrived_unix_ns: Option<u64>,
-    /// How often the socket had been full by then.
+    /// Datagrams dropped by then because the socket was full.
     pub drops: Option<u32>,
 }
 
 impl TrainReceiver {
-    /// Of a socket; a read waits for `patience` at most.
+    /// Creates it for a socket; a read waits for at most `patience`.
     pub fn new(socket: UdpSocket, patience: Duration) -> Result<Self> {
         let coalesced = set_number(&socket, libc::IPPROTO_UDP, libc::UDP_GRO, 1, "UDP_GRO").is_ok();
         let stamped =
             set_number(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1, "SO_TIMESTAMPNS").is_ok();
-        // Where the kernel does not report it, drops are not known.
+        // If the kernel does not report it, drops are unknown.
         let _ = set_number(&socket, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1, "SO_RXQ_OVFL");
         Ok(Self {
             socket,
@@ -297,12 +296,12 @@ impl TrainReceiver {
         })
     }
 
-    /// Whether the kernel gives several datagrams at a time.
+    /// Whether the kernel delivers several datagrams at a time.
     pub fn is_coalesced(&self) -> bool {
         self.coalesced
     }
 
-    /// Whether the kernel reports when datagrams came.
+    /// Whether the kernel reports arrival times.
     pub fn is_stamped(&self) -> bool {
         self.stamped
     }
@@ -312,7 +311,7 @@ impl TrainReceiver {
         &self.socket
     }
 
-    /// Waits for a train, and hands over all that are there. `WouldBlock` where none came in time.
+    /// Waits for a train, and passes on all that are available. `WouldBlock` if none arrived in time.
     pub fn receive(&mut self, each: impl FnMut(Train<'_>)) -> io::Result<()> {
         let patience_ns = u64::try_from(self.patience.as_nanos()).unwrap_or(u64::MAX);
         if !crate::poll::wait_readable(self.socket.as_fd(), patience_ns)? {
@@ -322,7 +321,7 @@ impl TrainReceiver {
         self.receive_into(&mut room.0, each)
     }
 
-    /// Reads what is there into a room.
+    /// Reads the available trains into a buffer.
     fn receive_into(&mut self, room: &mut [u8], mut each: impl FnMut(Train<'_>)) -> io::Result<()> {
         // SAFETY: all-zero is valid for both structures.
         let (mut parts, mut messages): ([libc::iovec; SLOTS], [libc::mmsghdr; SLOTS]) =
@@ -362,13 +361,13 @@ impl TrainReceiver {
         Ok(())
     }
 
-    /// How often the socket has been full; where the kernel reports it.
+    /// Datagrams dropped because the socket was full, if the kernel reports it.
     pub fn drops(&self) -> Option<u32> {
         drops(&self.socket)
     }
 }
 
-/// How often a socket has been full (`SO_MEMINFO`); where the kernel reports it.
+/// Datagrams that a socket dropped because it was full (`SO_MEMINFO`), if the kernel reports it.
 pub(crate) fn drops(socket: &impl AsRawFd) -> Option<u32> {
     let mut room = [0u32; 16];
     let mut length = size_of_val(&room) as libc::socklen_t;
@@ -385,7 +384,7 @@ pub(crate) fn drops(socket: &impl AsRawFd) -> Option<u32> {
     (done == 0 && length as usize > MEMINFO_DROPS * size_of::<u32>()).then(|| room[MEMINFO_DROPS])
 }
 
-/// What control messages report of a train.
+/// Control message values of a train.
 #[derive(Default)]
 struct Reported {
     segment: Option<usize>,
@@ -411,7 +410,7 @@ impl Reported {
     }
 }
 
-/// Room for control messages, aligned as their header is.
+/// Room for control messages, aligned as their header.
 #[derive(Debug)]
 #[repr(C, align(8))]
 struct Control {
@@ -426,7 +425,7 @@ impl Default for Control {
 }
 
 impl Control {
-    /// Puts the one message that it holds.
+    /// Writes the one message that it holds.
     fn put(&mut self, level: libc::c_int, kind: libc::c_int, value: u16) {
         // SAFETY: the room is aligned as a header and holds one with its value, 24 bytes at most.
         unsafe {
@@ -464,7 +463,7 @@ mod tests {
             let (mut sender, mut receiver) = pair(100, Some(1 << 20));
             sender.segmented &= segmented;
             let train: Vec<u8> = (0..150u8).flat_map(|i| [i; 100]).collect();
-            // One call takes what fits its messages, and says how much that was.
+            // One call sends as much as fits its messages, and reports how much that was.
             let mut sent = 0;
             while sent < 150 {
                 sent += sender.send(&train[sent * 100..]).unwrap();
@@ -502,7 +501,7 @@ mod tests {
         receiver.receive(|train| seen += train.bytes.len() / 1000).unwrap();
         let dropped = receiver.drops().unwrap();
         assert!(dropped > 0);
-        // What came later shows what was dropped before it.
+        // Later datagrams report the earlier drops.
         sender.send(&[7; 1000]).unwrap();
         let mut seen = None;
         while seen.is_none() {

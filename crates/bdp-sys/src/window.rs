@@ -1,9 +1,9 @@
-//! The receive window of one TCP socket, on the wire: a buffer that is locked and larger than the window, and
-//! `TCP_WINDOW_CLAMP`.
+//! The receive window of one TCP socket, on the wire: a locked buffer larger than the window, and `TCP_WINDOW_CLAMP`.
 //!
-//! A locked buffer keeps autotuning away from the clamp. Linux 6.9 and later still widen the clamp when they learn how
-//! much of a buffer the path's segments fill, and so it is set again while data comes ([`hold`]). On kernels that don't
-//! lower an open window with the clamp (before 6.9) the window stays at what the handshake advertised, 64 KiB or so.
+//! A locked buffer keeps autotuning away from the clamp. Linux 6.9 and later still widen the clamp when they
+//! learn how much of a buffer the path's segments fill, so it is set again while data arrives ([`hold`]). On
+//! kernels that don't lower an open window with the clamp (before 6.9) the window stays at what the handshake
+//! advertised, about 64 KiB.
 
 use std::os::fd::AsFd;
 
@@ -12,14 +12,14 @@ use socket2::SockRef;
 use crate::socket_option::{get_number, set_number};
 use crate::{Result, SysError};
 
-/// Buffer for each byte of window: the kernel counts bookkeeping, which is most of a small segment.
+/// Buffer bytes per byte of window: the kernel counts bookkeeping, which is most of a small segment.
 const BUFFER_FOR_WINDOW: u64 = 4;
-/// Least buffer asked for.
+/// Smallest requested buffer.
 const LEAST_BUFFER: u64 = 128 << 10;
-/// The kernel's buffers are of this size at most, after it has doubled what was asked for.
+/// Largest buffer of the kernel, after it has doubled the requested size.
 const LARGEST_BUFFER: u64 = (i32::MAX / 2) as u64;
 
-/// Gives the socket this window, connected or not; before it connects, the window's scale follows from it.
+/// Sets this window on the socket, connected or not; before it connects, the window scale follows from it.
 pub fn fix(socket: impl AsFd, window_bytes: u32) -> Result<()> {
     let buffer = (u64::from(window_bytes) * BUFFER_FOR_WINDOW).clamp(LEAST_BUFFER, LARGEST_BUFFER);
     if set_number(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, buffer as i32, "SO_RCVBUFFORCE").is_err() {
@@ -31,8 +31,9 @@ pub fn fix(socket: impl AsFd, window_bytes: u32) -> Result<()> {
     clamp(&socket, window_bytes)
 }
 
-/// The clamp for a connected socket that leads to as many whole segments as the window holds. The kernel rounds a window
-/// up to the scale that the handshake fixed (RFC 7323, section 2.2), which can make room for one segment more.
+/// The clamp for a connected socket that allows as many whole segments as the window holds. The kernel rounds a
+/// window up to the scale that the handshake fixed (RFC 7323, section 2.2), which can make room for one segment
+/// more.
 pub fn clamp_for(socket: impl AsFd, window_bytes: u32) -> u32 {
     let info = crate::tcp_info::read(socket).unwrap_or_default();
     round_to_scale(window_bytes, 1 << info.rcv_wscale.unwrap_or(0).min(14), info.snd_mss.unwrap_or(1).max(1))
@@ -45,7 +46,7 @@ fn round_to_scale(window: u32, unit: u32, segment: u32) -> u32 {
     if up / segment != segments && down > 0 && down / segment == segments { down } else { window }
 }
 
-/// Sets the clamp again where the kernel has changed it.
+/// Sets the clamp again if the kernel has changed it.
 pub fn hold(socket: impl AsFd, window_bytes: u32) -> Result<()> {
     let now = get_number(&socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, "TCP_WINDOW_CLAMP")?;
     if now == as_option(window_bytes) { Ok(()) } else { clamp(&socket, window_bytes) }
@@ -72,7 +73,7 @@ mod tests {
 
     use super::*;
 
-    /// The window that the sender sees last, after some data, with the window fixed at either end of the handshake.
+    /// The last window that the sender sees, after some data, with the window fixed at either end of the handshake.
     fn seen(window_bytes: u32) -> u32 {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -106,7 +107,7 @@ mod tests {
         }
         for window_bytes in [2896, 30_000, 65_536, 262_144] {
             let seen = seen(window_bytes);
-            // Rounded up to the window's scale, 1024 bytes where rmem_max is 32 MiB.
+            // Rounded up to the window scale, 1024 bytes if rmem_max is 32 MiB.
             assert!((window_bytes / 2..=window_bytes + 4096).contains(&seen), "{window_bytes}: {seen}");
         }
     }

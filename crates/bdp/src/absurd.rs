@@ -1,5 +1,5 @@
-//! Values that were hardly meant: a number without its unit is in the base unit, 50 is fifty seconds and 100 one hundred bit/s. They are
-//! taken as typed, with a note.
+//! Implausible values: a number without a unit is in the base unit, 50 is fifty seconds and 100 one hundred
+//! bit/s. They are accepted as typed, with a note.
 
 use bdp_model::scenario::CaseSpec;
 use bdp_model::units::{Nanos, Rate};
@@ -11,21 +11,21 @@ const LONG: Nanos = Nanos::secs(10);
 /// No link is so slow.
 const SLOW_BPS: u64 = 1_000;
 
-/// Notes a round trip or delay that is absurd.
+/// Notes an implausible round trip or delay.
 pub fn note_time(name: &str, time: Nanos) {
     if let Some(note) = of_time(name, time) {
         output::note(&note);
     }
 }
 
-/// Notes a rate that is absurd.
+/// Notes an implausible rate.
 pub fn note_rate(name: &str, rate: Option<Rate>) {
     if let Some(note) = rate.and_then(|rate| of_rate(name, rate)) {
         output::note(&note);
     }
 }
 
-/// Notes each value of the links of these cases that is absurd, once.
+/// Notes each implausible value of the links of these cases, once.
 pub fn note_links(cases: &[CaseSpec]) {
     for note in of_links(cases) {
         output::note(&note);

@@ -1,4 +1,4 @@
-//! Options of commands that probe: by which family, from which address and through which device.
+//! Address options of commands that probe: family, source address and device.
 
 use bdp_model::scenario::Family;
 
@@ -26,7 +26,7 @@ pub struct AddressArgs {
 }
 
 impl AddressArgs {
-    /// The family that was asked for.
+    /// The requested address family.
     pub fn family(&self) -> Option<Family> {
         target::family(self.version4, self.version6)
     }

@@ -1,4 +1,4 @@
-//! The command line's arguments; a mistake in them is one line that ends with the help to read.
+//! The command line's arguments; a usage error is one line that ends with a reference to the help.
 
 use std::ffi::OsString;
 use std::ops::RangeInclusive;
@@ -14,7 +14,7 @@ use crate::help::{self, Extent};
 use crate::iperf3_options::{self, Becomes, Role};
 use crate::output;
 
-/// Reads the arguments; prints what they ask for where that is help or the version, and then gives the exit code.
+/// Parses the arguments; prints help or version if requested, and then returns the exit code.
 pub fn parse<P: Parser>() -> Result<P, anyhow::Result<Exit>> {
     let arguments = || std::env::args_os().skip(1);
     P::try_parse().map_err(|error| match error.kind() {
@@ -29,7 +29,7 @@ pub fn parse<P: Parser>() -> Result<P, anyhow::Result<Exit>> {
     })
 }
 
-/// A time with its unit, or a number of seconds; a day at most.
+/// Parses a time with its unit, or a number of seconds; a day at most.
 pub fn seconds(text: &str) -> Result<Nanos, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.0..=86_400.0).contains(&seconds) => Ok(Nanos::from_secs_f64(seconds)),
@@ -44,7 +44,7 @@ pub fn seconds(text: &str) -> Result<Nanos, String> {
     }
 }
 
-/// A number of blocks, as `-k` takes it: `10K`.
+/// Parses a number of blocks, as in `-k 10K`.
 pub fn blocks(text: &str) -> Result<ByteCount, String> {
     let blocks = text.parse::<ByteCount>();
     blocks.map_err(|_| {
@@ -52,7 +52,7 @@ pub fn blocks(text: &str) -> Result<ByteCount, String> {
     })
 }
 
-/// Memory for the flows of a capture: a megabyte at least.
+/// Parses the memory for the flows of a capture: a megabyte at least.
 pub fn memory(text: &str) -> Result<ByteCount, String> {
     const LEAST: u64 = 1 << 20;
     let memory = text.parse::<ByteCount>().map_err(|error| error.to_string())?;
@@ -62,14 +62,14 @@ pub fn memory(text: &str) -> Result<ByteCount, String> {
     }
 }
 
-/// The range of a whole number of this name in the table of parameters.
+/// Range of a whole number of this name in the table of parameters.
 pub fn range(parameter: &str) -> RangeInclusive<i64> {
     let range = Parameter::at(parameter).range;
     let bound = |bound: u64| i64::try_from(bound).unwrap_or(i64::MAX);
     bound(*range.start())..=bound(*range.end())
 }
 
-/// The mistake, and where the right form is found.
+/// The usage error, and where to find the right form.
 fn explain(error: &Error, root: &Command, arguments: &[OsString]) -> String {
     let (path, command) = meant(root, arguments.iter().cloned());
     let words: Vec<String> =
@@ -86,7 +86,7 @@ fn explain(error: &Error, root: &Command, arguments: &[OsString]) -> String {
     format!("{mistake}; see '{path} --help'")
 }
 
-/// The answer to a flag of iperf3 that is none here.
+/// The answer to a flag that only iperf3 has.
 fn of_iperf3(error: &Error, path: &str, words: &[String]) -> Option<String> {
     if error.kind() == ErrorKind::InvalidSubcommand && path == "bdp" {
         return of_no_command(error, words);
@@ -140,7 +140,7 @@ fn of_no_command(error: &Error, words: &[String]) -> Option<String> {
             "bdp has no command '{word}': use {command}; it also measures to iperf3 servers, and 'bdp serve' serves iperf3 clients"
         ));
     }
-    // What is nearly a command was meant as one.
+    // Nearly a command was meant as one.
     let is_typo = error.get(ContextKind::SuggestedSubcommand).is_some();
     let is_host = |word: &str| {
         word.contains(['.', ':']) || word == "localhost" || word.chars().any(|c| c.is_ascii_digit())
@@ -161,7 +161,7 @@ fn of_no_command(error: &Error, words: &[String]) -> Option<String> {
     ))
 }
 
-/// The command line of iperf3 as one of bdp, in quotes, and behind it what has no counterpart.
+/// An iperf3 command line translated to bdp, in quotes, followed by what has no counterpart.
 fn translated(words: &[String]) -> String {
     let (mut host, mut rest, mut serves) = (None, Vec::new(), false);
     let role = match words.iter().any(|word| word == "-s" || word == "--server") {
@@ -180,11 +180,11 @@ fn translated(words: &[String]) -> String {
         };
         match flag {
             "-s" | "--server" => serves = true,
-            // Debug output there, and nothing here.
+            // Debug output in iperf3, and nothing here.
             "-d" | "--debug" => {}
             "-c" | "--client" => host = value.or_else(|| words.next().cloned()),
             "-w" | "--window" => {
-                // What is called a window there is a socket buffer.
+                // iperf3 calls a socket buffer a window.
                 rest.push("--sockbuf".to_owned());
                 rest.extend(value.or_else(|| words.next().cloned()));
             }
@@ -221,7 +221,7 @@ fn translated(words: &[String]) -> String {
     }
 }
 
-/// The subcommand that was meant, and how it is called.
+/// The intended subcommand, and its name.
 fn meant(root: &Command, arguments: impl Iterator<Item = OsString>) -> (String, &Command) {
     let (mut path, mut command) = (root.get_name().to_owned(), root);
     for argument in arguments {
@@ -233,12 +233,12 @@ fn meant(root: &Command, arguments: impl Iterator<Item = OsString>) -> (String, 
     (path, command)
 }
 
-/// What clap says, without its headings, usage and blank lines, and in words for those of Rust's library.
+/// clap's message without headings, usage and blank lines, and without wording of Rust's library.
 fn one_line(rendered: &str) -> String {
     let mut line = String::new();
     let said = rendered.strip_prefix("error: ").unwrap_or(rendered).lines().map(str::trim);
     for part in said.take_while(|l| !l.starts_with("Usage:") && !l.starts_with("For more information")) {
-        // That what looks like a flag may stand behind `--` helps nobody: no host, run or figure begins with a dash.
+        // The tip about `--` helps nobody: no host, run or figure begins with a dash.
         if part.is_empty() || part.starts_with("tip: to pass") {
             continue;
         }
@@ -268,7 +268,7 @@ mod tests {
         }
     }
 
-    /// What is said of these words; they must be refused.
+    /// Returns the error for these words, which must be refused.
     fn refused(words: &[&str]) -> Option<String> {
         let root = Cli::command();
         let all = std::iter::once("bdp").chain(words.iter().copied());
@@ -339,7 +339,7 @@ mod tests {
         }
     }
 
-    /// Every value of every option that is wrong is answered in words that are not those of Rust's library.
+    /// No error for any option's value uses the wording of Rust's library.
     #[test]
     fn no_option_answers_in_the_words_of_a_library() {
         fn walk(command: &Command, path: &[&str], answers: &mut Vec<String>) {

@@ -1,8 +1,8 @@
-//! The command that was typed, as it is stored and printed.
+//! The typed command, as it is stored and printed.
 
 use crate::output;
 
-/// Without the token, which is nobody else's, and without `--resume`, which is added where a run can be resumed.
+/// Returns it without the token, which is private, and without `--resume`, which is added if a run can be resumed.
 pub fn typed() -> String {
     let mut words = vec!["bdp".to_owned()];
     let mut arguments = std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned());

@@ -1,4 +1,4 @@
-//! `bdp compare`: two stored runs, point by point, with intervals of confidence.
+//! `bdp compare`: two stored runs, point by point, with confidence intervals.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -99,7 +99,7 @@ impl Judged {
 }
 
 impl CompareArgs {
-    /// Compares.
+    /// Compares the runs.
     pub fn run(self) -> Outcome {
         let (a, b) = match (&self.by, &self.a) {
             (Some(by), run) => {
@@ -159,7 +159,7 @@ impl CompareArgs {
     }
 }
 
-/// Two settings of what a run varied.
+/// Two settings of a run's varied parameter.
 #[derive(Debug, Clone)]
 struct Settings {
     name: String,
@@ -179,12 +179,12 @@ impl Settings {
         Ok(Self { name: name.trim().to_owned(), values })
     }
 
-    /// `congestion=reno` of each.
+    /// The settings in the form `congestion=reno`.
     fn each(&self) -> [Option<String>; 2] {
         [0, 1].map(|index| Some(format!("{}={}", self.name, self.values[index])))
     }
 
-    /// What a run has of one of them, as if nothing had been varied there.
+    /// Selects the part of a run with one of them, as if nothing had been varied.
     fn select(&self, mut found: Found, value: &str) -> anyhow::Result<Found> {
         let mut there: BTreeSet<String> = BTreeSet::new();
         let mut is_it = |params: &mut BTreeMap<String, Value>| {
@@ -213,7 +213,7 @@ impl Settings {
     }
 }
 
-/// The newest run before this one that is like it.
+/// The newest earlier run that is comparable.
 fn before(run: &RunInfo, store: &StoreArgs) -> anyhow::Result<Found> {
     let is_like =
         |other: &RunInfo| other.id != run.id && (other.kind, &other.scenario) == (run.kind, &run.scenario);
@@ -226,7 +226,7 @@ fn before(run: &RunInfo, store: &StoreArgs) -> anyhow::Result<Found> {
     })
 }
 
-/// Where none is given: that of `bdp measure --baseline`, too.
+/// The default threshold, also of `bdp measure --baseline`.
 fn threshold() -> Probability {
     Probability::new(THRESHOLD).unwrap_or_default()
 }
@@ -269,7 +269,7 @@ fn about<'a>(found: &'a Found, setting: &'a Option<String>) -> Side<'a> {
     }
 }
 
-/// What the page says of a side.
+/// The page's description of a side.
 fn page_about<'a>(found: &'a Found, store: Option<&'a str>, setting: &'a Option<String>) -> About<'a> {
     let about = found.about(store);
     About { planned: None, label: setting.as_deref().or(about.label), ..about }

@@ -1,5 +1,5 @@
-//! What the completion scripts ask at run time: `bdp __complete WORDS...` prints what the last word can become, where that is
-//! something that this machine or the store knows; nothing where the scripts know it themselves.
+//! Run-time answers for the completion scripts: `bdp __complete WORDS...` prints the completions of the last word
+//! that this machine or the store knows; nothing if the scripts know them.
 
 use std::process::ExitCode;
 
@@ -13,21 +13,21 @@ use crate::lab::source;
 use crate::store::StoreArgs;
 use crate::{output, topics};
 
-/// The first argument that asks for it.
+/// First argument that requests completions.
 pub const NAME: &str = "__complete";
-/// Runs that are offered, the newest.
+/// Number of the newest runs offered.
 const RUNS: usize = 100;
-/// Code points by name (RFC 2474, 2597, 3246).
+/// DSCPs by name (RFC 2474, 2597, 3246).
 const DSCP: &str =
     "ef cs0 cs1 cs2 cs3 cs4 cs5 cs6 cs7 af11 af12 af13 af21 af22 af23 af31 af32 af33 af41 af42 af43";
 
-/// Prints the candidates for the words of a command, one a line. Completion has no use for an error.
+/// Prints the candidates for a command's last word, one per line. Errors are ignored, as completion can't use them.
 pub fn run(root: Command, words: impl Iterator<Item = String>) -> ExitCode {
     let words: Vec<String> = words.collect();
     let candidates = candidates(root, &words).unwrap_or_default();
     let lines: String = candidates
         .into_iter()
-        // A shell would take another word for it.
+        // A shell would parse it as another word.
         .filter(|candidate| output::quote(candidate) == *candidate)
         .map(|candidate| candidate + "\n")
         .collect();
@@ -35,7 +35,7 @@ pub fn run(root: Command, words: impl Iterator<Item = String>) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What can stand in the place of a word.
+/// Kind of a word.
 #[derive(Debug, PartialEq, Eq)]
 enum Kind {
     Run,
@@ -44,11 +44,11 @@ enum Kind {
     Topic,
     /// One of a few words.
     Word(Vec<String>),
-    /// `PATH=` of what a scenario varies.
+    /// `PATH=` of a scenario's varied parameter.
     Setting,
     /// Words of the keys of a scenario's cases.
     Filter,
-    /// Hosts of a scenario, each with what follows it.
+    /// Hosts of a scenario, each with its suffix.
     Host {
         and: &'static str,
     },
@@ -70,7 +70,7 @@ fn candidates(root: Command, words: &[String]) -> Option<Vec<String>> {
     }
 }
 
-/// What the word after these is to be.
+/// Kind of the word after these.
 fn kind(mut root: Command, before: &[String], current: &str) -> Option<Kind> {
     root.build();
     let mut command = &root;
@@ -93,7 +93,7 @@ fn kind(mut root: Command, before: &[String], current: &str) -> Option<Kind> {
         None if current.starts_with('-') => None,
         None => {
             let all: Vec<&Arg> = command.get_positionals().collect();
-            // The last may stand several times.
+            // The last may be repeated.
             kind_of(command, all.get(positionals).or(all.last().filter(|arg| takes_several(arg)))?)
         }
     }
@@ -104,7 +104,7 @@ fn takes_several(arg: &Arg) -> bool {
         || matches!(arg.get_action(), clap::ArgAction::Append)
 }
 
-/// The option of this name, where a value follows it.
+/// The option of this name, if it takes a value.
 fn option<'a>(command: &'a Command, word: &str) -> Option<&'a Arg> {
     let found = match word.strip_prefix("--") {
         Some(long) => command.get_arguments().find(|arg| arg.get_long() == Some(long)),
@@ -140,7 +140,7 @@ fn words(all: impl IntoIterator<Item = impl ToString>) -> Vec<String> {
     all.into_iter().map(|word| word.to_string()).collect()
 }
 
-/// Of the scenarios that these words name: the words that tell their cases apart, or the paths of what they vary.
+/// For the scenarios named in these words: the words that distinguish their cases, or the paths of their varied parameters.
 fn of_cases(before: &[String], kind: &Kind) -> Vec<String> {
     let mut all = Vec::new();
     for (name, text) in before.iter().filter_map(|word| scenario::find(word)) {
@@ -161,7 +161,7 @@ fn of_cases(before: &[String], kind: &Kind) -> Vec<String> {
     all
 }
 
-/// Hosts of the scenario that is among these words, by its name or its file.
+/// Hosts of the scenario named among these words, by its name or its file.
 fn hosts(before: &[String], and: &str) -> Vec<String> {
     let case = before.iter().rev().find_map(|word| {
         let options = PlanOptions { links_alone: true, ..PlanOptions::default() };
@@ -171,7 +171,7 @@ fn hosts(before: &[String], and: &str) -> Vec<String> {
     case.map_or_else(Vec::new, |case| case.hosts.iter().map(|host| format!("{}{and}", host.name)).collect())
 }
 
-/// The store that these words name.
+/// The store named in these words.
 fn store(words: &[String]) -> StoreArgs {
     let mut words = words.iter();
     while let Some(word) = words.next() {

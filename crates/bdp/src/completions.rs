@@ -1,5 +1,5 @@
-//! `bdp completions`: what a shell needs to complete bdp's command line. Options and subcommands stand in the scripts; runs,
-//! labels, scenarios and congestion controls are asked for as they are needed (`complete.rs`).
+//! `bdp completions`: shell completion for bdp. Options and subcommands are in the scripts; runs, labels,
+//! scenarios and congestion controls are looked up when needed (`complete.rs`).
 
 use clap::Command;
 use clap_complete::Shell;
@@ -17,7 +17,7 @@ pub struct CompletionsArgs {
     shell: Shell,
 }
 
-/// Asks bdp first; the script's own function answers where bdp knows nothing.
+/// Asks bdp first; the script's own function answers if bdp knows nothing.
 const BASH: &str = r#"
 _bdp() {
     local IFS=$'\n' values
@@ -47,7 +47,7 @@ const FISH: &str =
     "complete -c bdp -a '(bdp __complete (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'\n";
 
 impl CompletionsArgs {
-    /// Prints the script for a command.
+    /// Prints the completion script of a command.
     pub fn run(self, mut root: Command) -> Outcome {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut root, "bdp", &mut script);
@@ -61,7 +61,7 @@ impl CompletionsArgs {
     }
 }
 
-/// The script with another function in the place of its own, which is defined before the script ends with `ending`.
+/// The script with another function in place of its own, defined before the script ends with `ending`.
 fn wrapped(script: &str, function: &str, ending: &str) -> String {
     let renamed = script.replacen("_bdp() {", "_bdp_options() {", 1);
     match renamed.rfind(ending) {

@@ -13,7 +13,7 @@ use crate::store::StoreArgs;
 /// Scenarios of the published experiments.
 const PUBLISHED: [&str; 5] = ["s3-noscale", "s3-30k", "s1-64k", "s1-128k", "s1-streams"];
 
-/// The page where `--report` names none.
+/// Default page of `--report`.
 const DEFAULT_PAGE: &str = "bdp-demo.html";
 
 /// Arguments of `bdp demo`.
@@ -48,7 +48,7 @@ pub struct DemoArgs {
 }
 
 impl DemoArgs {
-    /// Runs it.
+    /// Runs the demo.
     pub fn run(self) -> Outcome {
         let mut scenarios = Vec::new();
         for name in PUBLISHED {

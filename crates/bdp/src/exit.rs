@@ -1,4 +1,4 @@
-//! Exit codes, and errors that know theirs.
+//! Exit codes, and errors that carry theirs.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -6,36 +6,36 @@ use std::process::ExitCode;
 use bdp_model::plain::in_words;
 use bdp_run::job::{Ended, Ending};
 
-/// What every subcommand gives back.
+/// Result of every subcommand.
 pub type Outcome = anyhow::Result<Exit>;
 
 /// How a run of bdp ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// Done.
+    /// Success.
     Done,
-    /// A case or a measurement missed what was expected, or a comparison regressed.
+    /// A case or a measurement missed an expectation, or a comparison found a regression.
     Missed,
     /// The request was wrong.
     Usage,
     /// The environment refused: permission, peer, missing part.
     Environment,
-    /// Our bug.
+    /// A bug in bdp.
     Bug,
     /// Every repetition of a case was INVALID.
     Invalid,
-    /// With `--strict`: whether anything came out worse than asked is not known.
+    /// With `--strict`: whether an expectation was missed is unknown.
     Open,
-    /// As a program of the user's did, or why that could not be run ('bdp lab exec').
+    /// Exit code of the user's program, or why that could not be run ('bdp lab exec').
     Program(u8),
 }
 
 impl Exit {
-    /// Each of bdp's own, by code.
+    /// bdp's own exit codes, in order.
     pub const ALL: [Self; 7] =
         [Self::Done, Self::Missed, Self::Usage, Self::Environment, Self::Bug, Self::Invalid, Self::Open];
 
-    /// How a job ended; `strict` separates what is not known from what was met and from what was missed.
+    /// Exit of a job; `strict` distinguishes unknown from met and missed.
     pub fn of(ended: &Ended, strict: bool) -> Self {
         match ended.ending() {
             Ending::Done | Ending::Missed if strict && ended.is_open() => Self::Open,
@@ -43,7 +43,7 @@ impl Exit {
         }
     }
 
-    /// The code that the process ends with.
+    /// Exit code of the process.
     pub const fn code(self) -> u8 {
         match self {
             Self::Done => 0,
@@ -57,7 +57,7 @@ impl Exit {
         }
     }
 
-    /// What an error with it is called in JSON.
+    /// Name of an error with this code in JSON.
     pub const fn kind(self) -> &'static str {
         match self {
             Self::Done => "done",
@@ -71,7 +71,7 @@ impl Exit {
         }
     }
 
-    /// What it says, in a sentence.
+    /// Meaning of the code, in a sentence.
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::Done => "Done.",
@@ -105,12 +105,12 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// An error with its exit code: what went wrong and the way out, in one line.
+/// An error with its exit code: the problem and the remedy, in one line.
 #[derive(Debug)]
 pub struct Refusal {
-    /// The code to exit with.
+    /// Exit code.
     pub exit: Exit,
-    /// The line.
+    /// Text of the line.
     pub text: String,
 }
 
@@ -122,17 +122,17 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// The request was wrong.
+/// Creates an error for a wrong request.
 pub fn usage(text: impl Into<String>) -> anyhow::Error {
     Refusal { exit: Exit::Usage, text: in_words(&text.into()) }.into()
 }
 
-/// The environment refused.
+/// Creates an error for a refusal by the environment.
 pub fn environment(text: impl Into<String>) -> anyhow::Error {
     Refusal { exit: Exit::Environment, text: in_words(&text.into()) }.into()
 }
 
-/// An error in printing what was measured, with the command that prints it again where it is stored.
+/// An error in printing a measurement, with the command that prints it again if it is stored.
 pub fn kept(error: anyhow::Error, again: Option<&str>) -> anyhow::Error {
     match again {
         Some(again) => environment(format!("{error}; the results so far are stored, '{again}' prints them")),

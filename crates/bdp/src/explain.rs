@@ -36,7 +36,7 @@ pub struct ExplainArgs {
 }
 
 impl ExplainArgs {
-    /// Explains the run anew.
+    /// Explains the run again.
     pub fn run(self) -> Outcome {
         let found = Found::find(self.run.as_deref(), &self.store)?;
         let run = found.run().map(str::to_owned);
@@ -76,7 +76,7 @@ impl ExplainArgs {
     }
 }
 
-/// What candidates are weighed by, a line of JSON for each transfer.
+/// The evidence for each candidate, one line of JSON for each transfer.
 fn candidates(all: impl Iterator<Item = (impl Serialize, Vec<Grounds>)>) -> String {
     let mut lines = String::new();
     for (of, grounds) in all {

@@ -1,4 +1,4 @@
-//! An error at the end of bdp: a line on standard error, and a document where JSON was asked for.
+//! An error that ends bdp: a line on standard error, and a document if JSON was requested.
 
 use bdp_sys::signal::Ending;
 use serde::Serialize;
@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::exit::{Exit, Refusal};
 use crate::output;
 
-/// Prints an error in one line and gives its exit code; an error without one is a bug of ours.
+/// Prints an error in one line and returns its exit code; an error without one is a bug.
 pub fn report(error: &anyhow::Error) -> Exit {
     let exit = match error.downcast_ref::<Refusal>() {
         Some(refusal) => {
@@ -24,7 +24,7 @@ pub fn report(error: &anyhow::Error) -> Exit {
     code
 }
 
-/// What bdp ends with by an error: where it runs programs of others, whose codes are theirs, as `env` and `timeout` do.
+/// Exit of bdp after an error; if it runs a user's program, whose exit codes are its own, as in `env` and `timeout`.
 fn ending(exit: Exit) -> Exit {
     let mut words = std::env::args_os().skip(1);
     let runs_programs = words.next().is_some_and(|word| word == "lab")
@@ -32,40 +32,40 @@ fn ending(exit: Exit) -> Exit {
     if runs_programs { Exit::Program(bdp_lab::program::NOT_STARTED) } else { exit }
 }
 
-/// Version of the shape of an error's document: `docs/error.schema.json`.
+/// Schema version of an error's document: `docs/error.schema.json`.
 const SCHEMA: &str = "bdp.error/1";
 
-/// What is printed if bdp ends with an error or by a signal and has printed no other document.
+/// Output of bdp if it ends with an error or by a signal and has printed no other document.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Document<'a> {
-    /// Name and version of this document's shape.
+    /// Name and version of this document's schema.
     #[cfg_attr(test, schemars(extend("const" = SCHEMA)))]
     schema: &'static str,
     /// Version of bdp.
     bdp: &'static str,
-    /// Nothing of it is stored.
+    /// Always null: nothing is stored.
     run: (),
-    /// What ended it.
+    /// The error that ended bdp.
     error: Failure<'a>,
 }
 
-/// An error; its text is on standard error as well.
+/// An error; its text is also printed on standard error.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Failure<'a> {
-    /// Who can do something about it: the request was wrong, the environment refused, bdp has a bug, or somebody ended it by a signal.
+    /// Kind of the error: the request was wrong, the environment refused, bdp has a bug, or a signal ended it.
     #[cfg_attr(test, schemars(extend("enum" = ["usage", "environment", "bug", "interrupted"])))]
     kind: &'a str,
     /// What failed, on what, why, and what to do; without the `bdp: ` of standard error.
     #[cfg_attr(test, schemars(length(min = 1)))]
     message: &'a str,
-    /// The exit code; of an end by a signal as a shell has it.
+    /// Exit code; for a signal, the code that a shell reports.
     #[cfg_attr(test, schemars(extend("enum" = [2, 3, 4, 129, 130, 131, 143])))]
     exit_code: u8,
 }
 
-/// How an error is printed for programs.
+/// JSON format of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Document,
@@ -74,7 +74,7 @@ enum Form {
 }
 
 impl Form {
-    /// As the arguments ask for it.
+    /// Format that the arguments request.
     fn asked(arguments: impl Iterator<Item = String>) -> Option<Self> {
         let mut arguments = arguments.take_while(|argument| argument != "--");
         arguments.find_map(|argument| match argument.as_str() {
@@ -89,18 +89,18 @@ impl Form {
 /// Short flags without a value of the commands that have `-J`.
 const WITHOUT_VALUE: &str = "JRuVvNZ46h";
 
-/// Whether flags in one word, as `-RJ`, ask for JSON; what follows one with a value is that.
+/// Whether combined flags, such as `-RJ`, request JSON; characters after a flag with a value are the value.
 fn has_short_json(word: &str) -> bool {
     let flags = word.strip_prefix('-').filter(|flags| !flags.starts_with('-')).unwrap_or_default();
     flags.chars().take_while(|flag| WITHOUT_VALUE.contains(*flag)).any(|flag| flag == 'J')
 }
 
-/// Prints an end by a signal as JSON, where that was asked for.
+/// Prints an end by a signal as JSON, if requested.
 pub fn report_ending(ending: Ending, words: &str) {
     print_json("interrupted", ending.exit_code(), &format!("ended by {}; {words}", ending.name()));
 }
 
-/// Prints what ended bdp as JSON, where JSON was asked for and nothing else was printed.
+/// Prints the error that ended bdp as JSON, if requested and if nothing else was printed.
 fn print_json(kind: &str, exit_code: u8, message: &str) {
     let arguments = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
     let Some(form) = Form::asked(arguments).filter(|_| !output::has_printed()) else { return };
@@ -121,7 +121,7 @@ fn print_json(kind: &str, exit_code: u8, message: &str) {
     let _ = output::print(&text);
 }
 
-/// Prints in one line that bdp is at fault.
+/// Prints in one line that bdp has a bug.
 pub fn report_bug(what: &str) {
     output::note(&format!("bdp: internal error: {what}; please report it with the command you ran"));
 }

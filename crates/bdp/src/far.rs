@@ -1,4 +1,4 @@
-//! `bdp __far ADDR:PORT`: the server that `bdp measure --ssh` runs at the far machine. Not for people.
+//! `bdp __far ADDR:PORT`: the server that `bdp measure --ssh` runs on the remote machine. Internal.
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;
@@ -15,9 +15,9 @@ use bdp_wire::session::Limits;
 /// The hidden subcommand.
 pub const NAME: &str = "__far";
 
-/// Serves until standard input ends. Says where it listens in a line of JSON, or why it does not.
+/// Serves until standard input ends. Prints its address, or why it can't serve, as a line of JSON.
 pub fn run(listen: Option<&str>) -> ExitCode {
-    // For ps and top, which would show "9".
+    // For ps and top, which would otherwise show "9".
     let _ = std::fs::write("/proc/self/comm", "bdp-far");
     let Some(listen) = listen.and_then(|text| text.parse().ok()) else {
         crate::output::note(&format!("bdp: {NAME} is for internal use by 'bdp measure --ssh'"));
@@ -40,7 +40,7 @@ fn serve(listen: SocketAddr) -> Result<(), Box<dyn std::error::Error>> {
         token: Some(token.clone()),
         limits,
         access: AccessRules::default(),
-        // One after the other; the one before may be on its way out.
+        // One session after the other; the previous one may be ending.
         places: PlaceLimits {
             sessions: 2,
             sessions_per_address: 2,
@@ -59,7 +59,7 @@ fn serve(listen: SocketAddr) -> Result<(), Box<dyn std::error::Error>> {
     drop(out);
     let stopper = server.stopper();
     std::thread::Builder::new().name("bdp-stdin".to_owned()).spawn(move || {
-        // Nothing is said to it any more: what comes is the end.
+        // Nothing more is expected: any read is the end.
         let mut room = [0; 64];
         while matches!(std::io::stdin().lock().read(&mut room), Ok(1..)) {}
         stopper.stop();

@@ -1,4 +1,4 @@
-//! `bdp fix`: the whole loop to one host: measure, explain, rehearse, apply, verify, keep or put back.
+//! `bdp fix`: the whole loop to one host: measure, explain, rehearse, apply, verify, keep or revert.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -83,7 +83,7 @@ pub struct FixArgs {
 }
 
 impl FixArgs {
-    /// Goes around the loop once.
+    /// Runs the loop once.
     pub fn run(self) -> Outcome {
         if !self.yes && !can_ask() {
             return Err(exit::usage(
@@ -115,7 +115,7 @@ impl FixArgs {
     }
 }
 
-/// The steps of the loop, as the command line takes them.
+/// The steps of the loop, as the command line configures them.
 struct Command<'a> {
     args: &'a FixArgs,
     request: &'a MeasureRequest,
@@ -123,7 +123,7 @@ struct Command<'a> {
     ends: Ends,
 }
 
-/// The run that is planned for.
+/// The run that the plan is for.
 struct Planned {
     id: String,
     args: MeasuredArgs,
@@ -294,7 +294,7 @@ impl Command<'_> {
         Ok((planned.measured.as_ref().context("it was planned")?, &planned.args))
     }
 
-    /// How the far end's owner can make changes.
+    /// Instructions for the owner of the remote end to make the changes.
     fn left_to_owner(&self, plan: &Plan, count: usize) -> anyhow::Result<String> {
         let name = plan.far.as_ref().map_or_else(|| self.args.host.clone(), |far| output::tame(&far.name));
         let run = &self.run.as_ref().context("it was measured")?.id;

@@ -1,4 +1,4 @@
-//! A run by its name: stored, or in a file that `--json` or `bdp runs export` wrote.
+//! A run by its name: stored, or in a file from `--json` or `bdp runs export`.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -21,33 +21,33 @@ use crate::store::{StoreArgs, refuse};
 /// Largest file that is read.
 const MOST_BYTES: u64 = 4 << 30;
 
-/// A run, and all that it holds.
+/// A run and its content.
 pub struct Found {
-    /// What is known of it. Of one from a file the id is the run's where the file says so, or else the file's path.
+    /// Description of the run. For a file, the id is the run's if the file states it, else the file's path.
     pub info: RunInfo,
-    /// What it holds.
+    /// Content of the run.
     pub kept: Kept,
-    /// What was concluded from it later, in order.
+    /// Later conclusions about it, in order.
     pub documents: Vec<StoredDocument>,
     /// The file that it was read from.
     pub file: Option<PathBuf>,
-    /// When it started.
+    /// Start time.
     started: String,
 }
 
-/// What a run consists of.
+/// Content of a run.
 pub enum Kept {
-    /// With the keys of their cases.
+    /// Records with the keys of their cases.
     Records(Vec<(String, Record)>),
-    /// Those of a sweep in the order of its points.
+    /// Measurements; those of a sweep in the order of its points.
     Measurements(Vec<StoredMeasurement>),
 }
 
 impl Found {
-    /// The run of this name, or else the newest in the store.
+    /// Finds the run of this name, or else the newest in the store.
     ///
-    /// A name with a slash is a file's. Any other is first looked for in the store, as an id, a label or the beginning of an
-    /// id, and then taken for a file's.
+    /// A name with a slash is a file's. Any other is first looked up in the store, as an id, a label or the beginning
+    /// of an id, and then taken as a file's.
     pub fn find(run: Option<&str>, store: &StoreArgs) -> anyhow::Result<Self> {
         match run {
             None => newest(store),
@@ -55,7 +55,7 @@ impl Found {
         }
     }
 
-    /// The newest run in the store that fits, of as many as one may have made lately.
+    /// The newest matching run in the store, among as many as may have been made recently.
     pub fn newest_where(store: &StoreArgs, fits: impl Fn(&RunInfo) -> bool) -> anyhow::Result<Option<Self>> {
         let Some(store) = store.open_to_read()? else { return Ok(None) };
         let lately = store.runs(&Page::first(1000)).map_err(refuse)?;
@@ -75,14 +75,14 @@ impl Found {
         match (found, opened) {
             (Some(Ok(info)), Some(opened)) => stored(info, &opened),
             _ if path.is_file() => of_file(path),
-            // No run's id has a full stop: a file was meant.
+            // No run id contains a full stop: a file was meant.
             (None | Some(Err(Error::UnknownRun { .. })), _) if run.contains('.') => of_file(path),
             (Some(Err(error)), _) => Err(refuse(error)),
             _ => Err(exit::usage(format!("no run '{run}'; the store is empty"))),
         }
     }
 
-    /// The run's id in a store; `None` of a file that does not say.
+    /// The run's id in a store; `None` for a file that does not state it.
     pub fn run(&self) -> Option<&str> {
         (self.file.as_ref().is_none_or(|file| file.to_string_lossy() != self.info.id))
             .then_some(self.info.id.as_str())
@@ -93,7 +93,7 @@ impl Found {
         self.documents.iter().rfind(|document| document.kind == kind)
     }
 
-    /// Its records, without keys; empty of one that consists of measurements.
+    /// Its records, without keys; empty if it consists of measurements.
     pub fn records(&self) -> Vec<Record> {
         match &self.kept {
             Kept::Records(records) => records.iter().map(|(_, record)| record.clone()).collect(),
@@ -101,7 +101,7 @@ impl Found {
         }
     }
 
-    /// What a page says about it; `store` is the path of the store, where it was given.
+    /// Description for a page; `store` is the path of the store, if it was given.
     pub fn about<'a>(&'a self, store: Option<&'a str>) -> About<'a> {
         About {
             run: self.run(),
@@ -170,7 +170,7 @@ fn of_file(path: &Path) -> anyhow::Result<Found> {
     if begins_as_export { of_export(path, file) } else { of_document(path) }
 }
 
-/// The only run of a file that `bdp runs export` wrote.
+/// The only run of a file from `bdp runs export`.
 fn of_export(path: &Path, file: impl BufRead) -> anyhow::Result<Found> {
     let mut runs: Vec<RunInfo> = Vec::new();
     let (mut records, mut measurements, mut documents) = (Vec::new(), Vec::new(), Vec::new());
@@ -201,7 +201,7 @@ fn of_export(path: &Path, file: impl BufRead) -> anyhow::Result<Found> {
     Ok(found(info, kept, documents, Some(path.to_owned())))
 }
 
-/// What a document that `--json` wrote holds.
+/// Content of a document from `--json`.
 fn of_document(path: &Path) -> anyhow::Result<Found> {
     let operand = path.display();
     let text =
@@ -268,7 +268,7 @@ fn of_document(path: &Path) -> anyhow::Result<Found> {
     Ok(found(described(id, kind, &kept), kept, Vec::new(), Some(path.to_owned())))
 }
 
-/// What records and measurements themselves say of their run.
+/// Description of a run derived from its records and measurements.
 fn described(id: String, kind: RunKind, kept: &Kept) -> RunInfo {
     let mut info = RunInfo { id, kind, ..RunInfo::default() };
     let mut names: Vec<&str> = Vec::new();
@@ -312,7 +312,7 @@ fn keyed(records: Vec<Record>) -> Vec<(String, Record)> {
     records.into_iter().map(|record| (bdp_run::case_key::key(&record.case), record)).collect()
 }
 
-/// A measurement of which nothing was varied.
+/// A measurement without varied parameters.
 pub fn alone(measurement: Measurement) -> StoredMeasurement {
     StoredMeasurement {
         case_key: format!("#{}", measurement.repetition),
@@ -321,7 +321,7 @@ pub fn alone(measurement: Measurement) -> StoredMeasurement {
     }
 }
 
-/// The measurements of a sweep, each with what was varied for it.
+/// The measurements of a sweep, each with its varied parameters.
 fn swept(measurements: Vec<Measurement>) -> Vec<StoredMeasurement> {
     let all: Vec<BTreeMap<String, Value>> = bdp_model::measured_curves::varied_params(&measurements);
     all.into_iter()

@@ -1,5 +1,5 @@
-//! `bdp __guest`, `bdp __keeper` and `bdp __inside`: the first process of a guest, the one that keeps a guest, and the one that runs a
-//! program in a guest for a test. Not for people.
+//! `bdp __guest`, `bdp __keeper` and `bdp __inside`: the first process of a guest, the keeper of a guest, and a
+//! program run in a guest for a test. Internal.
 
 use std::process::ExitCode;
 
@@ -14,13 +14,13 @@ pub const KEEPER: &str = "__keeper";
 /// The hidden subcommand that runs a program in a guest.
 pub const INSIDE: &str = "__inside";
 
-/// The programs that a job may start: this very one for each.
+/// Programs that a job may start: this same one for each.
 pub fn commands() -> LabCommands {
     let keeper = Program { path: "/proc/self/exe".into(), arguments: vec![KEEPER.to_owned()] };
     LabCommands { host: crate::agent::command(), keeper }
 }
 
-/// Whether guests of a stack, or of the default kernel, boot here: by booting one.
+/// Whether guests of a stack, or of the default kernel, boot here: boots one.
 pub fn boots(stack: Option<&str>) -> String {
     match bdp_run::guest::try_boot(&commands().keeper, stack) {
         Ok(kernel) => format!("yes (guests of {}, Linux {})", kernel.name, kernel.version),
@@ -28,12 +28,12 @@ pub fn boots(stack: Option<&str>) -> String {
     }
 }
 
-/// Why no guest of the default kernel boots here; `None` where one does.
+/// Why no guest of the default kernel boots here; `None` if one does.
 pub fn obstacle() -> Option<String> {
     bdp_run::guest::try_boot(&commands().keeper, None).err().map(|cause| crate::output::tame(&cause))
 }
 
-/// Runs what was ordered of this guest, and switches it off.
+/// Carries out this guest's order, and powers it off.
 pub fn run() -> ExitCode {
     if std::process::id() != 1 {
         crate::output::note(&format!("bdp: {NAME} is for internal use by a guest's kernel"));
@@ -48,7 +48,7 @@ pub fn keep() -> ExitCode {
     if bdp_lab::guest::keep() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Runs the program that standard input describes, as JSON, in a guest; what it left goes to standard output, as JSON.
+/// Runs the program that standard input describes, as JSON, in a guest; writes its results to standard output, as JSON.
 pub fn inside() -> ExitCode {
     let said = read_order().and_then(|order| {
         let run = bdp_run::guest::run_program(&commands().keeper, None, &order).map_err(|e| e.to_string())?;

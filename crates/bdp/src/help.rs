@@ -1,4 +1,4 @@
-//! Help: `-h` with the options that are usual, `--help` and `bdp help` with all of them, in groups.
+//! Help: `-h` with the usual options, `--help` and `bdp help` with all of them, in groups.
 
 use clap::Command;
 
@@ -39,7 +39,7 @@ pub struct HelpArgs {
 }
 
 impl HelpArgs {
-    /// Prints it, of a command or one below it.
+    /// Prints the help of a command or a subcommand.
     pub fn run(self, mut root: Command) -> Outcome {
         root.build();
         let mut command = &root;
@@ -59,16 +59,16 @@ impl HelpArgs {
     }
 }
 
-/// How much of it.
+/// Extent of the help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
     /// The usual options.
     Short,
-    /// All.
+    /// All options.
     Full,
 }
 
-/// The help of a command that was built, in lines of at most so many columns.
+/// The help of a built command, in lines of at most `columns` columns.
 pub fn text(command: &Command, extent: Extent, columns: u16) -> String {
     let name = command.get_bin_name().unwrap_or("bdp").to_owned();
     let leaves_out = command.get_arguments().any(|argument| argument.is_hide_short_help_set());
@@ -95,7 +95,7 @@ pub fn text(command: &Command, extent: Extent, columns: u16) -> String {
             "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{commands}Options:\n{{options}}{{after-help}}"
         ));
     }
-    // Beside the other options that say what is printed.
+    // Placed with the other output options.
     let is_grouped = command.get_arguments().any(|argument| argument.get_help_heading() == Some(OUTPUT));
     command = command.mut_args(|argument| match argument.get_id().as_str() {
         "help" => match is_grouped {
@@ -108,7 +108,7 @@ pub fn text(command: &Command, extent: Extent, columns: u16) -> String {
     command.render_help().to_string()
 }
 
-/// The subcommands of bdp and what they are for, in their groups.
+/// The subcommands of bdp with their purpose, in groups.
 fn grouped(root: &Command, columns: u16) -> String {
     const INDENT: usize = 15;
     let mut text = String::new();
@@ -139,7 +139,7 @@ mod tests {
         text(command, extent, columns)
     }
 
-    /// Every command that is shown, by its path.
+    /// Paths of all visible commands.
     fn paths() -> Vec<String> {
         fn below(command: &Command, path: &str, all: &mut Vec<String>) {
             all.push(path.to_owned());
@@ -177,7 +177,7 @@ mod tests {
                 assert!(text.contains(&format!("\n  {path} ")), "{path} is in no group:\n{text}");
             }
             let help = help(path, Extent::Full, 80);
-            // What has commands below it shows those.
+            // A command with subcommands lists those.
             assert!(help.contains("\nExample") || help.contains("Commands:\n"), "{path}:\n{help}");
         }
     }

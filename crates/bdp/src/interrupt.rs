@@ -1,4 +1,4 @@
-//! What is said when somebody ends bdp before it is done: `Ctrl-C`, a service manager, a terminal that closes.
+//! Last output if bdp is ended early: `Ctrl-C`, a service manager, a terminal that closes.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,12 +12,11 @@ use crate::{failure, output};
 static LISTENER: Once = Once::new();
 static LAST_WORDS: Mutex<Option<String>> = Mutex::new(None);
 
-/// From now on such an end is preceded by these words, in one line, or by none. To be called before the first thread
-/// starts.
+/// From now on such an end first prints these words, in one line, or nothing. Must be called before the first thread starts.
 pub fn set_last_words(words: Option<String>) {
     LISTENER.call_once(|| {
         let held = signal::hold();
-        // Without a listener nothing could end bdp any more but SIGKILL.
+        // Without a listener nothing but SIGKILL could end bdp any more.
         if thread::Builder::new().name("bdp-signals".to_owned()).spawn(move || speak(held)).is_err() {
             held.release();
         }
@@ -28,8 +27,9 @@ pub fn set_last_words(words: Option<String>) {
 static CANCEL: AtomicBool = AtomicBool::new(false);
 static ASKED: Mutex<Option<Ending>> = Mutex::new(None);
 
-/// From now on the first such end raises the flag that is given and no more, so that what was done so far can be shown;
-/// a second one ends bdp at once. To be called before the first thread starts, and not beside [`set_last_words`].
+/// From now on the first such end only raises the returned flag, so that the results so far can be shown; a
+/// second one ends bdp at once. Must be called before the first thread starts, and not together with
+/// [`set_last_words`].
 pub fn cancel_instead() -> &'static AtomicBool {
     LISTENER.call_once(|| {
         let held = signal::hold();
@@ -45,8 +45,8 @@ pub fn cancel_instead() -> &'static AtomicBool {
     &CANCEL
 }
 
-/// From now on every such end is handed over, with whether the terminal asked for it, and ends nothing by itself. To be called before the first
-/// thread starts, and not beside the others.
+/// From now on every such end is passed to `take`, with whether the terminal sent it, and ends nothing by itself.
+/// Must be called before the first thread starts, and not together with the others.
 pub fn hand_over(take: impl Fn(Ending, bool) + Send + 'static) {
     LISTENER.call_once(|| {
         let held = signal::hold();
@@ -61,8 +61,7 @@ pub fn hand_over(take: impl Fn(Ending, bool) + Send + 'static) {
     });
 }
 
-/// Ends bdp by the signal that raised the flag, with these words where JSON was asked for and none was printed; does nothing
-/// where none did.
+/// Ends bdp by the signal that raised the flag, with these words if JSON was requested and none printed; does nothing if there was none.
 pub fn carry_out(words: &str) {
     if let Some(ending) = ASKED.lock().unwrap_or_else(PoisonError::into_inner).take() {
         failure::report_ending(ending, words);
@@ -74,7 +73,7 @@ fn speak(held: signal::Held) {
     let ending = held.wait();
     if let Some(words) = LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner).take() {
         if io::stderr().is_terminal() {
-            // The line of progress, or the terminal's own `^C`, stands where the words would begin.
+            // The progress line, or the terminal's own `^C`, occupies the line of the words.
             let _ = io::stderr().write_all(b"\n");
         }
         output::note(&format!("bdp: ended by {}; {words}", ending.name()));

@@ -1,18 +1,18 @@
-//! Options of iperf3 that bdp does not have under their names: what answers each, so that a script that breaks says how it is mended.
+//! Options of iperf3 that bdp lacks under their names: the answer to each, so that a broken script says how to fix it.
 
-/// The end whose command line it is.
+/// The end that the command line belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     Client,
     Server,
 }
 
-/// What becomes of an option where a command line of iperf3 is written as one of bdp.
+/// Translation of an option of iperf3 to bdp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Becomes {
     /// This option, with the same value.
     Option(&'static str),
-    /// Nothing is lost without it.
+    /// Omitted without loss.
     Nothing,
     /// There is none; the answer says why.
     Missing,
@@ -23,11 +23,11 @@ pub enum Becomes {
 pub struct Foreign {
     short: Option<&'static str>,
     long: &'static str,
-    /// Whether a value follows.
+    /// Whether it takes a value.
     pub takes_value: bool,
     of: &'static [Role],
     pub becomes: Becomes,
-    /// What answers it here.
+    /// Answer to it in bdp.
     pub answer: &'static str,
 }
 
@@ -86,7 +86,7 @@ const fn row(
     Foreign { short, long, takes_value, of, becomes, answer }
 }
 
-/// The option of this name, with or without a value in the same word.
+/// Finds the option of this name, with or without a value in the same word.
 pub fn find(flag: &str, role: Role) -> Option<&'static Foreign> {
     let name = flag.split_once('=').map_or(flag, |(name, _)| name);
     ALL.iter().find(|row| row.of.contains(&role) && (row.long == name || row.short == Some(name)))

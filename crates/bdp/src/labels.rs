@@ -1,4 +1,4 @@
-//! `--label`: what a run is called, and labels with names.
+//! `--label`: name of a run, and labels with names.
 
 use bdp_model::labels::{Label, Labels};
 
@@ -20,7 +20,7 @@ enum Given {
 }
 
 impl LabelArgs {
-    /// The name of the run, and the labels; refuses two of one name.
+    /// Returns the name of the run, and the labels; rejects two of one name.
     pub fn read(&self) -> anyhow::Result<(Option<String>, Labels)> {
         let (mut plain, mut labels) = (None, Labels::NONE);
         for given in &self.all {

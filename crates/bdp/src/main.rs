@@ -74,7 +74,7 @@ struct Cli {
     command: Option<Command>,
 }
 
-/// What people run first.
+/// The most common commands.
 const EXAMPLES: &str = "\
 Examples:
   bdp demo                                 published experiments, repeated here
@@ -173,7 +173,7 @@ fn main() -> ExitCode {
         return complete::run(Cli::command(), arguments.map(|word| word.to_string_lossy().into_owned()));
     }
     bdp_sys::signal::survive_file_size_limit();
-    // What a panic has to say was said by the hook.
+    // The panic hook has printed the message.
     std::panic::catch_unwind(run).unwrap_or(Exit::Bug).into()
 }
 

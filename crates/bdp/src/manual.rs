@@ -1,4 +1,4 @@
-//! `bdp man`: manual pages, from the definitions that the command line is read by.
+//! `bdp man`: manual pages, generated from the definitions of the command line.
 
 use std::fs;
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ pub struct ManArgs {
 }
 
 impl ManArgs {
-    /// Does what was asked, for a command and those below it.
+    /// Prints or writes the pages of a command and its subcommands.
     pub fn run(self, root: Command) -> Outcome {
         let Some(folder) = self.dir else {
             let topic = match &self.path[..] {
@@ -56,7 +56,7 @@ impl ManArgs {
     }
 }
 
-/// The command and all below it that are shown, as they know their full names.
+/// The command and all visible commands below it, with their full names.
 fn every(mut root: Command) -> Vec<Command> {
     root.build();
     let mut all = vec![root];
@@ -103,7 +103,7 @@ fn page(command: Command) -> String {
         .and_then(|()| man.render_description_section(&mut text))
         .and_then(|()| man.render_options_section(&mut text))
         .and_then(|()| if has_subcommands { man.render_subcommands_section(&mut text) } else { Ok(()) });
-    // Memory takes all that is written to it.
+    // Writing to memory never fails.
     debug_assert!(rendered.is_ok());
     let mut roff = Roff::new();
     notes(&mut roff, &own, is_root);
@@ -118,7 +118,7 @@ fn page(command: Command) -> String {
     page
 }
 
-/// What a command's help says below its options.
+/// The text below the options in a command's help.
 #[derive(Default)]
 struct Notes {
     examples: Vec<String>,
@@ -127,7 +127,7 @@ struct Notes {
 }
 
 impl Notes {
-    /// Reads the help's blocks, which empty lines part; the first word of two says what a block is.
+    /// Parses the help's blocks, separated by empty lines; the first word of two identifies a block.
     fn of(command: &Command) -> Self {
         let help = command.get_after_long_help().or(command.get_after_help());
         let help = help.map(ToString::to_string).unwrap_or_default();
@@ -163,7 +163,7 @@ fn notes(roff: &mut Roff, notes: &Notes, is_root: bool) {
     }
 }
 
-/// Lines that are not to be filled.
+/// Adds lines without filling.
 fn as_it_is<'a>(roff: &mut Roff, lines: impl Iterator<Item = &'a str>) {
     roff.control("PP", []);
     roff.control("RS", ["4"]);
@@ -175,7 +175,7 @@ fn as_it_is<'a>(roff: &mut Roff, lines: impl Iterator<Item = &'a str>) {
     roff.control("RE", []);
 }
 
-/// What shells make of an end by a signal, which is no code of bdp's own.
+/// Exit codes that shells report for an end by a signal, which are not bdp's own.
 const ENDED: [(&str, &str); 2] = [("130", "Ended early by Ctrl-C."), ("143", "Ended early by SIGTERM.")];
 
 fn exit_status(roff: &mut Roff, own: Option<&str>) {

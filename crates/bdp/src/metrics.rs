@@ -1,7 +1,7 @@
-//! `--metrics` of `bdp serve` and `bdp watch`: figures for Prometheus, on a listener of their own.
+//! `--metrics` of `bdp serve` and `bdp watch`: Prometheus metrics, on a listener of their own.
 //!
-//! The text format 0.0.4 over HTTP/1.1. A request is answered within a deadline or dropped, a few at a time, and nothing
-//! in it reaches whatever has the figures.
+//! The text format 0.0.4 over HTTP/1.1. A request is answered within a deadline or dropped, a few at a time, and
+//! nothing in it reaches the source of the figures.
 
 use std::fmt::Write as _;
 use std::io::{Read, Write};
@@ -14,16 +14,16 @@ use bdp_agent::server::{Counted, Reason, Stranger, Watcher};
 
 use crate::exit;
 
-/// How long a request may take to come, and its answer to be taken.
+/// Deadline for receiving a request, and for sending its answer.
 const DEADLINE: Duration = Duration::from_secs(3);
 /// Longest head of a request.
 const LONGEST_HEAD: usize = 8 << 10;
-/// Answered at once; more are closed without a word.
+/// Concurrent requests; more are closed without an answer.
 const AT_ONCE: u32 = 8;
-/// Wait after a failure to accept, for want of descriptors mostly.
+/// Pause after a failed accept, usually for lack of descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Where to listen, from what was typed: a port alone is one of loopback.
+/// Parses a listening address: a port alone is on loopback.
 pub fn address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(port) = text.strip_prefix(':').unwrap_or(text).parse::<u16>() {
         return Ok((IpAddr::from(Ipv4Addr::LOCALHOST), port).into());
@@ -31,7 +31,7 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| format!("'{text}' is not an address: give 9152, 192.0.2.1:9152 or [::1]:9152"))
 }
 
-/// Takes the port.
+/// Binds the port.
 pub fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address).map_err(|e| {
         exit::environment(format!(
@@ -40,13 +40,13 @@ pub fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     })
 }
 
-/// The page of a server, as it is when it is asked for.
+/// Returns a function that formats the current metrics of a server.
 pub fn of_server(watcher: Watcher) -> impl Fn() -> String + Clone + Send + 'static {
     let started = Instant::now();
     move || text(&watcher.counted(), started.elapsed())
 }
 
-/// Answers with a page on threads of its own for as long as the process is there.
+/// Serves a page on its own threads until the process ends.
 pub fn serve(
     listener: TcpListener,
     page: impl Fn() -> String + Clone + Send + 'static,
@@ -66,7 +66,7 @@ pub fn serve(
             // Without a thread the connection closes.
             drop(spawn(move || {
                 let _place = place;
-                // A client that went away needs no answer.
+                // A client that has gone needs no answer.
                 let _ = answer(&stream, &page);
             }));
         }
@@ -80,7 +80,7 @@ fn spawn(work: impl FnOnce() + Send + 'static) -> std::io::Result<std::thread::J
     std::thread::Builder::new().name("bdp-metrics".to_owned()).spawn(work)
 }
 
-/// One of those that are answered at once; given back when it is dropped.
+/// A place among the concurrent requests, released when dropped.
 struct Place(Arc<AtomicU32>);
 
 impl Drop for Place {

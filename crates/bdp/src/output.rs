@@ -1,4 +1,4 @@
-//! Standard output: data alone goes there, laid out for its reader.
+//! Standard output: data only, formatted for its reader.
 
 use std::env;
 use std::io::{self, IsTerminal, Write};
@@ -15,17 +15,17 @@ pub use bdp_report::{plain as tame, utc};
 /// Whether [`print`] was called.
 static PRINTED: AtomicBool = AtomicBool::new(false);
 
-/// Whether nobody reads it any more.
+/// Whether its reader has gone.
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Writes data to standard output; a reader that has seen enough, as `head` does, is no error.
+/// Writes data to standard output; a reader that closes early, such as `head`, is no error.
 pub fn print(data: &str) -> Outcome {
     PRINTED.store(true, Ordering::Relaxed);
     let mut out = io::stdout().lock();
     ended(out.write_all(data.as_bytes()).and_then(|()| out.flush()))
 }
 
-/// Writes a document of JSON to standard output while it is made, likewise.
+/// Writes a JSON document to standard output while it is generated; a reader that closes early is no error.
 pub fn print_json(document: &impl serde::Serialize) -> Outcome {
     PRINTED.store(true, Ordering::Relaxed);
     let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
@@ -33,17 +33,17 @@ pub fn print_json(document: &impl serde::Serialize) -> Outcome {
     ended(written.and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush()))
 }
 
-/// Whether anything went to standard output, or was to.
+/// Whether anything was written to standard output, or was attempted.
 pub fn has_printed() -> bool {
     PRINTED.load(Ordering::Relaxed)
 }
 
-/// Whether whoever read standard output has seen enough.
+/// Whether the reader of standard output has closed it.
 pub fn is_closed() -> bool {
     CLOSED.load(Ordering::Relaxed)
 }
 
-/// What became of writing to standard output.
+/// Outcome of a write to standard output.
 pub fn ended(written: io::Result<()>) -> Outcome {
     match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
@@ -55,8 +55,7 @@ pub fn ended(written: io::Result<()>) -> Outcome {
     }
 }
 
-/// Writes a line to standard error, where everything goes that is not data. Where nobody reads it, it is gone: that is
-/// no reason to lose what is being measured.
+/// Writes a line to standard error, which takes everything that is not data. If nobody reads it, it is lost: the measurement goes on.
 pub fn note(line: &str) {
     let line = tame(&in_words(line)) + "\n";
     // One write, so that lines of several threads stay whole.
@@ -68,7 +67,7 @@ pub fn note_text(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// Passes on what a program wrote, as it stands, or in a line behind its host's name; gone where nobody reads it.
+/// Passes on a program's output unchanged, or as a line after its host's name; lost if nobody reads it.
 pub fn pass_on(host: Option<&str>, errors: bool, line: &[u8]) {
     let mut text = host.map_or_else(Vec::new, |host| format!("{host}: ").into_bytes());
     text.extend_from_slice(line);
@@ -84,12 +83,12 @@ pub fn pass_on(host: Option<&str>, errors: bool, line: &[u8]) {
     };
 }
 
-/// What standard error can show.
+/// Capabilities of standard error.
 pub fn style_of_errors() -> Style {
     style_of(&io::stderr())
 }
 
-/// What standard output can show.
+/// Capabilities of standard output.
 pub fn style() -> Style {
     style_of(&io::stdout())
 }

@@ -1,4 +1,4 @@
-//! What `bdp` alone prints: what it is, commands to paste, what works on this machine.
+//! Output of `bdp` alone: what it is, commands to paste, what works on this machine.
 
 use std::net::{Ipv4Addr, SocketAddr};
 

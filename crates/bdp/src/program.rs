@@ -1,4 +1,4 @@
-//! `bdp __program`: what stands between the lab and a program on one of its hosts. Not for people.
+//! `bdp __program`: the process between the lab and a program on one of its hosts. Internal.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -7,7 +7,7 @@ use bdp_run::exec::ExecCommands;
 
 use crate::output;
 
-/// The programs that a run of programs may start: this very one for each.
+/// Programs that a run of programs may start: this same one for each.
 pub fn commands() -> ExecCommands {
     ExecCommands { lab: crate::guest::commands(), warden: crate::agent::warden() }
 }

@@ -1,8 +1,8 @@
-//! A topic of help in lines for a terminal: what the documents use of Markdown, laid out.
+//! A help topic for a terminal: the subset of Markdown that the documents use, formatted as lines.
 
 use crate::roff::{cells, heading, is_picture, is_rule, item, without_marks};
 
-/// The text of a document in lines of at most so many columns, but for code, which stands as it is.
+/// Formats a document in lines of at most `columns` columns, except for code, which stays unchanged.
 pub fn laid_out(markdown: &str, columns: usize) -> String {
     let mut page = Page { text: String::new(), columns, paragraph: String::new(), indent: 0 };
     let mut table: Vec<Vec<String>> = Vec::new();
@@ -46,7 +46,7 @@ pub fn laid_out(markdown: &str, columns: usize) -> String {
     page.text
 }
 
-/// Words in lines of at most so many columns, but for a word that is longer.
+/// Wraps words into lines of at most `columns` columns, except for longer words.
 pub fn filled(text: &str, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -68,9 +68,9 @@ fn width(text: &str) -> usize {
 struct Page {
     text: String,
     columns: usize,
-    /// What is not printed yet.
+    /// Text not yet printed.
     paragraph: String,
-    /// Of its lines but the first.
+    /// Indentation of its lines after the first.
     indent: usize,
 }
 
@@ -92,7 +92,7 @@ impl Page {
         self.fill("", &text, indent);
     }
 
-    /// Words behind a lead, with lines after the first indented.
+    /// Adds words after a lead, with lines after the first indented.
     fn fill(&mut self, lead: &str, text: &str, indent: usize) {
         let room = self.columns.saturating_sub(indent.max(width(lead))).max(20);
         for (index, line) in filled(text, room).iter().enumerate() {
@@ -103,7 +103,7 @@ impl Page {
         }
     }
 
-    /// A table in columns, the last of which is filled; where that leaves it no room a paragraph for each row.
+    /// Adds a table in columns, the last of which is wrapped; if there is no room, a paragraph for each row.
     fn table(&mut self, rows: &[Vec<String>]) {
         let Some(head) = rows.first() else { return };
         let wide = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|c| width(c)).max();

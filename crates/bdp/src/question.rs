@@ -1,4 +1,4 @@
-//! Questions on the terminal, answered by yes or no.
+//! Yes-or-no questions on the terminal.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
@@ -9,7 +9,7 @@ pub fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Asks on standard error; whether the answer is yes. The end of standard input is a no.
+/// Asks on standard error; returns whether the answer is yes. The end of standard input is a no.
 pub fn ask(question: &str) -> bool {
     output::note_text(question);
     let _ = io::stderr().flush();

@@ -42,7 +42,7 @@ pub struct RehearseArgs {
 }
 
 impl RehearseArgs {
-    /// Plans, rehearses, keeps the prediction and prints it.
+    /// Plans, rehearses, stores the prediction and prints it.
     pub fn run(self) -> Outcome {
         let measured = self.measured.find()?;
         let plan = plan(&measured, &self.measured);
@@ -57,7 +57,7 @@ impl RehearseArgs {
                 let is_near = chosen.changes.iter().any(|change| change.end == End::Near);
                 let first = match is_near {
                     true => format!("bdp tune apply {run}{store} --for 10m"),
-                    // No command from here alone changes the far end.
+                    // No command on this host alone changes the far end.
                     false => format!("bdp tune export {run}{store} --as sh --end far"),
                 };
                 print(&format!("next        {first} | bdp verify {run}{store}\n"))?;
@@ -67,25 +67,25 @@ impl RehearseArgs {
     }
 }
 
-/// The plan of a run.
+/// Builds the plan of a run.
 pub fn plan(measured: &Measured, args: &MeasuredArgs) -> Plan {
     let rate_bps = args.rate.map(|rate| tuning::goodput_of(rate.as_bps() as f64));
     let wish = Wish { rate_bps, direction: args.direction };
     tuning::plan(measured.run(), &measured.measurement, &measured.others, &wish)
 }
 
-/// How a plan is rehearsed.
+/// Options of a rehearsal.
 #[derive(Debug, Clone, Copy)]
 pub struct How {
     /// Repetitions of each variant.
     pub runs: u32,
-    /// Seed of the first.
+    /// Seed of the first repetition.
     pub seed: u64,
-    /// Whether the path is the transfer's alone.
+    /// Whether the transfer has the path to itself.
     pub alone: bool,
 }
 
-/// Rehearses a plan, and keeps plan and prediction with the run.
+/// Rehearses a plan, and stores plan and prediction with the run.
 pub fn rehearse(
     measured: &Measured,
     args: &MeasuredArgs,

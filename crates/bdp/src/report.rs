@@ -61,7 +61,7 @@ pub struct PageWords {
 }
 
 impl PageWords {
-    /// Adds them.
+    /// Adds the author's words to the description.
     pub fn on<'a>(&'a self, about: About<'a>) -> About<'a> {
         About { title: self.title.as_deref(), note: self.note.as_deref(), ..about }
     }
@@ -84,8 +84,8 @@ pub struct PageArgs {
 }
 
 impl PageArgs {
-    /// Writes the page of a run, of what the store has of it, or without a store that which `unkept` makes, and says where
-    /// on standard error. Does nothing where no page was asked for.
+    /// Writes the page of a run from the store, or without a store the page that `unkept` makes, and prints its path
+    /// on standard error. Does nothing if no page was requested.
     pub fn write(
         &self,
         kept: Option<(&str, &SqliteStore)>,
@@ -98,25 +98,25 @@ impl PageArgs {
         put(&path, &page(&found, &words.on(found.about(given.given().as_deref()))))
     }
 
-    /// Writes a page of what no store keeps, likewise.
+    /// Writes a page about unstored results, and prints its path on standard error. Does nothing if no page was requested.
     pub fn write_page(&self, make: impl FnOnce(&About<'_>) -> String) -> anyhow::Result<()> {
         let Some((path, words)) = self.parts() else { return Ok(()) };
         put(&path, &make(&words.on(About::default())))
     }
 
-    /// Refuses a place where the page can't be written, before anything is measured for it.
+    /// Rejects a path where the page can't be written, before anything is measured for it.
     pub fn check(&self) -> anyhow::Result<()> {
         check_place(self.report.as_deref(), "report")
     }
 
-    /// Where the page goes and what its author writes on it; `None` where no page was asked for.
+    /// Path of the page and its author's words; `None` if no page was requested.
     pub fn parts(&self) -> Option<(PathBuf, PageWords)> {
         let words = PageWords { title: self.title.clone(), note: self.note.clone() };
         Some((self.report.clone()?, words))
     }
 }
 
-/// Writes a page, and says where.
+/// Writes a page, and prints its path.
 fn put(path: &Path, text: &str) -> anyhow::Result<()> {
     write(path, text, "report")?;
     output::note(&format!("report  {}", shown(path)));
@@ -158,7 +158,7 @@ impl ReportArgs {
     }
 }
 
-/// For the page's name: that of the file, where it was made of one.
+/// Name for the page: that of the file, if it was made from one.
 fn name(found: &Found) -> String {
     let stem = found.file.as_deref().and_then(Path::file_stem);
     stem.map_or_else(|| found.info.id.clone(), |stem| stem.to_string_lossy().into_owned())
@@ -185,7 +185,7 @@ fn figures(found: &Found) -> Vec<VectorFigure> {
     }
 }
 
-/// Writes each figure as SVG and as PDF into a folder, which is made where it is not there; their paths, a line each.
+/// Writes each figure as SVG and as PDF into a folder, created if missing; returns their paths, one per line.
 pub fn write_figures(folder: &Path, figures: &[VectorFigure]) -> anyhow::Result<String> {
     fs::create_dir_all(folder).map_err(|error| {
         exit::environment(format!(
@@ -213,17 +213,17 @@ pub fn write_page(path: &Path, records: &[Record], about: &About<'_>) -> anyhow:
     write(path, bdp_report::html(records, about), "report")
 }
 
-/// A page about measurements that no store keeps.
+/// A page about measurements that are not stored.
 pub fn page_of_measurements(kept: &[StoredMeasurement], about: &About<'_>) -> String {
     bdp_report::html_of_measurements(&varied(kept), about)
 }
 
-/// Writes what Prometheus collects of the cases of scenarios.
+/// Writes the Prometheus metrics of the cases of scenarios.
 pub fn write_case_metrics(path: &Path, records: &[Record], labels: &Labels) -> anyhow::Result<()> {
     write(path, bdp_report::prometheus_of_cases(records, labels, env!("CARGO_PKG_VERSION")), "metrics")
 }
 
-/// Refuses a path that was given and whose folder is not there, or that is one.
+/// Rejects a given path whose folder is missing, or that is a folder.
 pub fn check_place(path: Option<&Path>, what: &str) -> anyhow::Result<()> {
     let Some(path) = path else { return Ok(()) };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -238,7 +238,7 @@ pub fn check_place(path: Option<&Path>, what: &str) -> anyhow::Result<()> {
     )))
 }
 
-/// Writes a file whole or not at all: no reader finds half of it.
+/// Writes a file completely or not at all: no reader finds half of it.
 pub fn write(path: &Path, text: impl AsRef<[u8]>, what: &str) -> anyhow::Result<()> {
     let refused = |error: std::io::Error| {
         exit::environment(format!(
@@ -263,7 +263,7 @@ pub fn write(path: &Path, text: impl AsRef<[u8]>, what: &str) -> anyhow::Result<
     written.map_err(refused)
 }
 
-/// A path as one types it: with `./` before a name in this folder.
+/// A path as typed: with `./` before a name in this folder.
 pub fn shown(path: &Path) -> String {
     let text = output::tame(&path.to_string_lossy());
     if path.parent().is_some_and(|p| p.as_os_str().is_empty()) { format!("./{text}") } else { text }

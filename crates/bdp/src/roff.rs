@@ -1,8 +1,8 @@
-//! A topic of help as a manual page: what the documents use of Markdown, in roff.
+//! A help topic as a manual page: the subset of Markdown that the documents use, in roff.
 
 use clap_mangen::roff::{Inline, Roff, bold, roman};
 
-/// The page of section 7 that says what the Markdown says.
+/// Formats Markdown as a page of section 7.
 pub fn page(name: &str, about: &str, markdown: &str) -> String {
     let mut roff = Roff::new();
     let version = concat!("bdp ", env!("CARGO_PKG_VERSION"));
@@ -61,7 +61,7 @@ pub fn page(name: &str, about: &str, markdown: &str) -> String {
     roff.to_roff()
 }
 
-/// Begins or ends lines that are not filled.
+/// Begins or ends unfilled lines.
 fn code(roff: &mut Roff, begins: bool) {
     if begins {
         roff.control("PP", []).control("RS", ["4"]).control("nf", []);
@@ -77,7 +77,7 @@ fn end(roff: &mut Roff, paragraph: &mut String) {
     }
 }
 
-/// A heading: its level, and its text.
+/// A heading: its level and text.
 pub fn heading(text: &str) -> Option<(usize, &str)> {
     let (marks, heading) = text.split_once(' ')?;
     (!marks.is_empty() && marks.chars().all(|c| c == '#')).then_some((marks.len(), heading))
@@ -88,25 +88,25 @@ pub fn is_picture(text: &str) -> bool {
     text.starts_with("![") && text.ends_with(')')
 }
 
-/// A list's item: its mark, and its text.
+/// A list item: its marker and text.
 pub fn item(text: &str) -> Option<(&str, &str)> {
     let (mark, item) = text.split_once(' ')?;
     let number = mark.strip_suffix('.').filter(|n| !n.is_empty() && n.chars().all(|c| c.is_ascii_digit()));
     (mark == "-" || mark == "*" || number.is_some()).then_some((mark, item))
 }
 
-/// Whether a row of a table parts its heading from the others.
+/// Whether a row of a table separates its heading from the others.
 pub fn is_rule(row: &str) -> bool {
     row.chars().all(|c| matches!(c, '-' | ':' | '|' | ' '))
 }
 
-/// The cells of a table's row; a bar in one is written `\|`.
+/// The cells of a table's row; a bar in a cell is written `\|`.
 pub fn cells(row: &str) -> Vec<String> {
     let row = row.replace("\\|", "\u{0}");
     row.split('|').map(|cell| cell.trim().replace('\u{0}', "|")).collect()
 }
 
-/// A row as a tagged paragraph: its first cell, and the others each behind the name of its column.
+/// A row as a tagged paragraph: its first cell, and the others each after the name of its column.
 fn table_row(roff: &mut Roff, columns: &[String], cells: &[String]) {
     let (tag, rest) = match cells {
         [only] => (only.as_str(), &[][..]),
@@ -126,14 +126,14 @@ fn table_row(roff: &mut Roff, columns: &[String], cells: &[String]) {
     roff.text(inline(&parts.join("; ")));
 }
 
-/// Text with what stands in backquotes in bold, links by their words alone.
+/// Text with backquoted parts in bold, and links without their targets.
 fn inline(text: &str) -> Vec<Inline> {
     let parts = text.split('`').enumerate();
     let parts = parts.filter(|(_, part)| !part.is_empty()).map(|(index, part)| match index % 2 {
         0 => roman(without_marks(part)),
         _ => bold(part),
     });
-    // A line of roff is not empty.
+    // A roff line must not be empty.
     let all: Vec<Inline> = parts.collect();
     if all.is_empty() { vec![roman("-")] } else { all }
 }
@@ -142,7 +142,7 @@ fn plain(text: &str) -> String {
     without_marks(&text.replace('`', ""))
 }
 
-/// Without the targets of links, and the marks of what is to stand out.
+/// Text without the targets of links and the marks of emphasis.
 pub fn without_marks(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;

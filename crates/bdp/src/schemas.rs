@@ -1,4 +1,4 @@
-//! docs/*.schema.json are made of the types: `make schemas` writes them.
+//! docs/*.schema.json are generated from the types: `make schemas` writes them.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use crate::failure;
 use crate::lab::{conformance, stacks};
 use crate::measure::stream;
 
-/// Written by hand, until their types have schemas.
+/// Schemas written by hand, until their types have schemas.
 const BY_HAND: [&str; 2] = ["job", "tune"];
 
 fn schemas() -> Vec<(&'static str, Value)> {
@@ -54,7 +54,7 @@ fn error() -> Value {
 
 fn measurement_stream() -> Value {
     let mut draft = Draft::of::<stream::Line<'_>>();
-    // What these two are is described by the schema of a measurement.
+    // The schema of a measurement describes these two.
     for line in draft.root()["oneOf"].as_array_mut().into_iter().flatten() {
         for part in ["request", "measurement"] {
             if let Some(part) = line["properties"].get_mut(part) {

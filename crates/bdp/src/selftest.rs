@@ -1,4 +1,4 @@
-//! `bdp selftest`: the machine as an instrument, in five seconds.
+//! `bdp selftest`: tests the machine as an instrument, in five seconds.
 
 use bdp_flow::instrument::examine;
 
@@ -18,12 +18,12 @@ pub struct SelftestArgs {
 }
 
 impl SelftestArgs {
-    /// Tries everything, prints what was found.
+    /// Runs all tests and prints the results.
     pub fn run(self) -> Outcome {
         let found = examine().map_err(|e| exit::environment(format!("selftest: {e}")))?;
         let text = if self.json {
             let mut document = bdp_report::instrument_json(&found);
-            // Nothing of it is stored.
+            // It is not stored.
             document["run"] = serde_json::Value::Null;
             format!("{document:#}\n")
         } else {

@@ -43,9 +43,9 @@ struct Granted {
     memory: ByteCount,
 }
 
-/// A shorter token is warned of.
+/// A shorter token causes a warning.
 const SHORTEST_TOKEN: usize = 12;
-/// What a measurement takes beyond its flows.
+/// Time of a measurement beyond its flows.
 const AROUND: Nanos = Nanos::secs(30);
 
 /// Longest, most and fastest.
@@ -138,7 +138,7 @@ pub struct ServeArgs {
 }
 
 impl ServeArgs {
-    /// Serves until a signal, or one session with `-1`.
+    /// Serves until a signal, or for one session with `-1`.
     pub fn run(self) -> Outcome {
         let secret = self.find_token()?;
         let granted = if self.open { OPEN } else { TRUSTED };
@@ -156,10 +156,10 @@ impl ServeArgs {
         let places = PlaceLimits {
             sessions,
             sessions_per_address: self.max_sessions_per_address.unwrap_or(share),
-            // Both directions at once are twice the streams.
+            // Both directions at once need twice the streams.
             streams_per_address: self.max_streams_per_address.unwrap_or(2 * limits.streams),
             memory_bytes: self.max_memory.unwrap_or(granted.memory).as_bytes(),
-            // A measurement of both directions, and what is around it.
+            // A measurement of both directions, with the time around it.
             turn_ns: self.open.then(|| (limits.duration + limits.duration + AROUND).as_ns()),
         };
         let logins = self.users.find()?;
@@ -184,7 +184,7 @@ impl ServeArgs {
             once: self.once,
         };
         let metrics_listener = self.metrics.map(metrics::listen).transpose()?;
-        // Before the first thread, so that none of them is interrupted.
+        // Before the first thread starts, so that no thread is interrupted.
         let held = signal::hold();
         let iperf2 = iperf2::Options { port: self.iperf2_port, udp_reverse: self.iperf2_udp_reverse };
         let foreign: Vec<Box<dyn ForeignProtocol>> =
@@ -209,7 +209,7 @@ impl ServeArgs {
             .spawn(move || {
                 let ending = held.wait();
                 stopper.stop_by(ending.name());
-                // A second one does not wait for the farewell.
+                // A second one does not wait for an orderly end.
                 held.wait().carry_out()
             })
             .map_err(|e| exit::environment(format!("start a thread: {e}; raise the limit 'ulimit -u'")))?;
@@ -227,7 +227,7 @@ impl ServeArgs {
         }
     }
 
-    /// How clients may change settings of this host; `None` where they may not.
+    /// Options for clients to change settings of this host; `None` if they may not.
     fn find_tuning(&self, measuring: Option<&str>) -> anyhow::Result<Option<TuneOptions>> {
         if !self.allow_tune {
             return Ok(None);
@@ -257,7 +257,7 @@ fn new_token() -> anyhow::Result<String> {
     Ok(hex(&bytes))
 }
 
-/// A limit under which something can be measured.
+/// Parses a duration limit that allows a measurement.
 fn longest(text: &str) -> Result<Nanos, String> {
     match seconds(text)? {
         time if time < Nanos::millis(1) => {
@@ -267,7 +267,7 @@ fn longest(text: &str) -> Result<Nanos, String> {
     }
 }
 
-/// `PORT`, `ADDRESS`, `ADDRESS:PORT` or `[ADDRESS]:PORT`.
+/// Parses `PORT`, `ADDRESS`, `ADDRESS:PORT` or `[ADDRESS]:PORT`.
 fn listen_address(text: &str) -> anyhow::Result<SocketAddr> {
     let any = IpAddr::from([0u16; 8]);
     if let Ok(port) = text.strip_prefix(':').unwrap_or(text).parse::<u16>() {
@@ -304,7 +304,7 @@ fn refused(error: FlowError) -> anyhow::Error {
     }
 }
 
-/// Warns of a token that can be guessed: by trying, or from what is seen of one session.
+/// Warns of a token that can be guessed: by trying, or from an observed session.
 fn warn_of_short(token: Option<&str>, name: &str, option: &str) {
     let length = token.map_or(usize::MAX, |token| token.chars().count());
     if length < SHORTEST_TOKEN {
@@ -315,7 +315,7 @@ fn warn_of_short(token: Option<&str>, name: &str, option: &str) {
     }
 }
 
-/// Prints what to run at the other machine.
+/// Prints the command for the other machine.
 fn introduce(address: SocketAddr, token: Option<&str>) {
     let target = target_of(address);
     let secret = token.map_or(String::new(), |token| format!(" --token {token}"));
@@ -326,7 +326,7 @@ fn introduce(address: SocketAddr, token: Option<&str>) {
     output::print(&format!("bdp measure {target}{secret}\n")).ok();
 }
 
-/// Prints what changes settings of this host from the other machine.
+/// Prints the command that changes settings of this host from the other machine.
 fn introduce_tuning(address: SocketAddr, token: &str) {
     output::note(
         "bdp serve: tuning is allowed: clients with the tune token may change TCP settings of this host; to do so, run there:",
@@ -335,14 +335,14 @@ fn introduce_tuning(address: SocketAddr, token: &str) {
     output::print(&format!("bdp tune apply PLAN.json --at {target} --tune-token {token}\n")).ok();
 }
 
-/// This server, as it is called at the other machine.
+/// Name of this server on the other machine.
 fn target_of(address: SocketAddr) -> String {
     let own = match address {
         _ if address.ip().is_unspecified() => {
             let addresses = device::addresses().unwrap_or_default();
             reachable(&addresses, device::of_default_route().as_deref())
         }
-        // Of a link-local address the other machine has to name its own device: mostly it has the same name.
+        // For a link-local address the other machine must name its own device: usually it has the same name.
         SocketAddr::V6(v6) => Some((device::with_address(address.ip()).ok().flatten(), (*v6.ip()).into())),
         SocketAddr::V4(v4) => Some((None, (*v4.ip()).into())),
     };
@@ -357,8 +357,8 @@ fn target_of(address: SocketAddr) -> String {
     }
 }
 
-/// Of this machine's addresses, each with its device, the one by which others reach it most likely: of the default route's device
-/// before others, IPv4 before IPv6, one for everywhere before one of a link.
+/// The most likely reachable one of this machine's addresses, each given with its device: the default route's
+/// device before others, IPv4 before IPv6, global addresses before link-local ones.
 fn reachable(
     addresses: &[(String, IpAddr)],
     default_device: Option<&str>,
@@ -372,7 +372,7 @@ fn reachable(
             IpAddr::V6(v6) if v6.is_unique_local() => 2,
             IpAddr::V6(_) => 1,
         };
-        // One of a link alone is no way in, whatever its device.
+        // A link-local address does not count, whatever its device.
         Some((kind >= 3, default_device != Some(device.as_str()), kind))
     };
     let ranked = addresses.iter().filter_map(|own| Some((rank(own)?, own)));
@@ -441,7 +441,7 @@ mod tests {
         ] {
             assert_eq!(listen_address(text).unwrap(), address.parse().unwrap(), "{text}");
         }
-        // The loopback device is there everywhere.
+        // The loopback device exists everywhere.
         let linked = listen_address("[fe80::1%lo]:5203").unwrap();
         assert!(matches!(linked, SocketAddr::V6(v6) if v6.scope_id() > 0 && v6.port() == 5203), "{linked}");
         assert!(listen_address("fe80::1%lo").is_ok());

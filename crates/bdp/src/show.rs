@@ -11,7 +11,7 @@ use crate::output::{print, style, tame, utc};
 use crate::runs::{resumption, state};
 use crate::store::StoreArgs;
 
-/// Cases that an error names.
+/// Maximum number of cases named in an error.
 const NAMED: usize = 6;
 
 /// Arguments of `bdp show`.
@@ -95,11 +95,11 @@ impl ShowArgs {
     }
 }
 
-/// What was predicted of a run, and what came of it: the newest of each.
+/// Prediction for a run, and its verification: the newest of each.
 fn concluded(documents: &[StoredDocument]) -> String {
     let newest =
         |kind| documents.iter().rfind(|document| document.kind == kind).map(|kept| kept.document.clone());
-    // What another version wrote is left out.
+    // Documents of another version are left out.
     let rehearsal =
         newest(DocumentKind::Rehearsal).and_then(|kept| serde_json::from_value::<Rehearsal>(kept).ok());
     let verification = newest(DocumentKind::Verification).and_then(|kept| serde_json::from_value(kept).ok());
@@ -108,7 +108,7 @@ fn concluded(documents: &[StoredDocument]) -> String {
     predicted.into_iter().chain(came).collect()
 }
 
-/// The run in a line, and in another how to go on with it.
+/// The run in a line, and how to resume it in another.
 fn heading(run: &RunInfo) -> String {
     let line = format!(
         "run {}  {}  {}  {}/{} cases, {} valid, {}",
@@ -150,8 +150,8 @@ fn select(all: Vec<(String, Record)>, filter: &str, run: &str) -> anyhow::Result
     }))
 }
 
-/// Whether the filter is the name of the record's scenario, what `bdp lab run --filter` chooses its case by, or the
-/// one followed by the other, as in the key that a case is stored under.
+/// Whether the filter is the name of the record's scenario, the text by which `bdp lab run --filter` selects its
+/// case, or the first followed by the second, as in the key that a case is stored under.
 fn matches(record: &Record, filter: &str) -> bool {
     let filter = filter.trim();
     let rest = match filter.strip_prefix(record.scenario.as_str()) {

@@ -1,4 +1,4 @@
-//! The store that a command works on.
+//! The store that a command uses.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{exit, help, output};
 
-/// What `--store` takes for none.
+/// Value of `--store` for no store.
 const NONE: &str = "none";
 
 /// `--store`.
@@ -21,13 +21,12 @@ pub struct StoreArgs {
 }
 
 impl StoreArgs {
-    /// The store at this path; the default one where none is given.
+    /// The store at this path, or the default one.
     pub fn at(path: Option<&str>) -> Self {
         Self { store: path.map(PathBuf::from) }
     }
 
-    /// Opens it to write, and makes it where there is none; `None` where none is wanted, and where there is no
-    /// place for the default one, which a line then says.
+    /// Opens it for writing, creating it if missing; `None` if no store is wanted, or, with a note, if there is no place for the default one.
     pub fn open(&self) -> anyhow::Result<Option<SqliteStore>> {
         let path = match self.path() {
             Err(error @ Error::NoDefaultPath) => {
@@ -37,7 +36,7 @@ impl StoreArgs {
             path => path.map_err(refuse)?,
         };
         match path.map(SqliteStore::open).transpose() {
-            // Nobody asked for a store in a place that can't be written.
+            // The store was not requested, and its place can't be written.
             Err(error @ (Error::File { .. } | Error::ReadOnly { .. } | Error::NotAFile { .. }))
                 if self.store.is_none() =>
             {
@@ -48,7 +47,7 @@ impl StoreArgs {
         }
     }
 
-    /// Opens it to read; `None` where nothing was ever stored in the default place, or no store is wanted.
+    /// Opens it for reading; `None` if the default store does not exist, or no store is wanted.
     pub fn open_to_read(&self) -> anyhow::Result<Option<SqliteStore>> {
         let Some(path) = self.path().map_err(refuse)? else { return Ok(None) };
         match SqliteStore::open_to_read(path) {
@@ -70,7 +69,7 @@ impl StoreArgs {
             .map(|path| path.to_string_lossy().into_owned())
     }
 
-    /// ` --store PATH` for a command that goes on with a run of it; empty where the path was not given.
+    /// ` --store PATH` for a command that continues with one of its runs; empty if the path was not given.
     pub fn option(&self) -> String {
         self.given().map_or_else(String::new, |path| format!(" --store {}", output::quote(&path)))
     }
@@ -80,14 +79,14 @@ impl StoreArgs {
         format!("bdp show {run}{}", self.option())
     }
 
-    /// Keeps a document with a run of it, where there is a store.
+    /// Stores a document with one of its runs, if there is a store.
     pub fn keep(&self, run: &str, kind: DocumentKind, document: Value) -> anyhow::Result<()> {
         let Some(mut store) = self.open()? else { return Ok(()) };
         let document = StoredDocument { kind, at_unix_ms: clock::unix_ms(), document };
         store.append_document(run, &document).map_err(refuse)
     }
 
-    /// Where it is; `None` where none is wanted.
+    /// Its path; `None` if no store is wanted.
     pub fn path(&self) -> Result<Option<PathBuf>, Error> {
         match &self.store {
             Some(path) if path.as_os_str() == NONE => Ok(None),
@@ -97,13 +96,13 @@ impl StoreArgs {
     }
 }
 
-/// The store that a job keeps its run in.
+/// The store of a job's run.
 pub fn of_job(store: &mut Option<SqliteStore>) -> Option<StoreAt<'_>> {
     store.as_mut().map(StoreAt::of)
 }
 
-/// Gives an error of the store its exit code: naming no run is a wrong request, and so is a file of other content, a record
-/// that can't be kept our bug, and for the rest the environment refused.
+/// Gives a store error its exit code: an unknown run and a file of another kind are wrong requests, an unstorable
+/// record is a bug, and the rest is refused by the environment.
 pub fn refuse(error: Error) -> anyhow::Error {
     match error {
         Error::UnknownRun { .. } | Error::AmbiguousRun { .. } | Error::NotAnExport { .. } => {

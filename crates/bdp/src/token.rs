@@ -1,15 +1,15 @@
-//! The tokens of a server, as they are given at either end.
+//! A server's tokens, as given at either end.
 
 use std::path::Path;
 
 use crate::exit;
 
-/// The token that opens measuring, by option, by file, or by `BDP_TOKEN`, in this order; `None` where none was given.
+/// The token for measurements, from the option, the file, or `BDP_TOKEN`, in this order; `None` if none was given.
 pub fn find(option: Option<&str>, file: Option<&Path>) -> anyhow::Result<Option<String>> {
     find_by(option, file, "--token", "BDP_TOKEN")
 }
 
-/// The token that opens tuning, in the same order with `BDP_TUNE_TOKEN`.
+/// The token for tuning, from the option, the file, or `BDP_TUNE_TOKEN`, in this order; `None` if none was given.
 pub fn find_tune(option: Option<&str>, file: Option<&Path>) -> anyhow::Result<Option<String>> {
     find_by(option, file, "--tune-token", "BDP_TUNE_TOKEN")
 }

@@ -1,12 +1,12 @@
-//! Topics of help: the documents that ship with the program.
+//! Help topics: the documents that ship with the program.
 
 use crate::exit::{self, Outcome};
 use crate::{output, prose, roff};
 
-/// What a topic is called, which is no subcommand's name; what it is about, and its text.
+/// Name of a topic, which is no subcommand's; its subject and its text.
 struct Topic {
     name: &'static str,
-    /// Of the document.
+    /// File of the document.
     file: &'static str,
     about: &'static str,
     text: &'static str,
@@ -87,17 +87,17 @@ static TOPICS: &[Topic] = &topics! {
     "error.schema" "error.schema.json" "JSON Schema of an error",
 };
 
-/// What those are called that are texts.
+/// Names of the topics that are texts.
 pub fn texts() -> Vec<&'static str> {
     TOPICS.iter().filter(|topic| !topic.is_schema()).map(|topic| topic.name).collect()
 }
 
-/// What each is called.
+/// Names of all topics.
 pub fn names() -> impl Iterator<Item = &'static str> {
     TOPICS.iter().map(|topic| topic.name)
 }
 
-/// Prints the topic of this name, laid out in so many columns; `None` where there is none.
+/// Prints the topic of this name, in `columns` columns; `None` if there is none.
 pub fn print(name: &str, columns: usize) -> Option<Outcome> {
     match name {
         "topics" => Some(output::print(&list())),
@@ -108,12 +108,12 @@ pub fn print(name: &str, columns: usize) -> Option<Outcome> {
     }
 }
 
-/// The manual page of the topic of this name; `None` where there is none.
+/// The manual page of the topic of this name; `None` if there is none.
 pub fn page(name: &str) -> Option<String> {
     find(name).map(Topic::page)
 }
 
-/// The manual pages: what each is called, and its text. A schema has none.
+/// Names and texts of the manual pages. A schema has none.
 pub fn pages() -> impl Iterator<Item = (String, String)> {
     let prose = TOPICS.iter().filter(|topic| !topic.is_schema());
     prose.map(|topic| (format!("bdp-{}.7", topic.name), topic.page()))
@@ -124,7 +124,7 @@ impl Topic {
         self.name.ends_with(".schema")
     }
 
-    /// Its text, with the commands that print other documents where it names their files.
+    /// Its text, with file names of other documents replaced by the commands that print them.
     fn prose(&self) -> String {
         let mut text = self.text.to_owned();
         for topic in TOPICS {
@@ -148,12 +148,12 @@ fn find(name: &str) -> Option<&'static Topic> {
     TOPICS.iter().find(|topic| topic.name == name || topic.name.trim_end_matches('s') == name)
 }
 
-/// What there is, a line each.
+/// The list of topics, one per line.
 fn list() -> String {
     TOPICS.iter().map(|topic| format!("  {:<26}{}\n", topic.name, topic.about)).collect()
 }
 
-/// What is neither a subcommand nor a topic.
+/// Error for a name that is neither a subcommand nor a topic.
 pub fn unknown(name: &str) -> anyhow::Error {
     let name = output::tame(name);
     exit::usage(format!("'{name}' is neither a subcommand nor a help topic; 'bdp help topics' lists topics"))

@@ -16,7 +16,7 @@ use crate::output::{print, style, tame};
 use crate::store::{StoreArgs, refuse};
 use crate::{command_line, guest};
 
-/// Repetitions where none are asked for.
+/// Default number of repetitions.
 const RUNS: u32 = 3;
 
 /// Arguments of `bdp twin`.
@@ -124,7 +124,7 @@ impl TwinArgs {
         compare(measurement, twin, &order, &guest::commands, &mut |_| {}).map_err(refusal)
     }
 
-    /// The directions that have a twin: of two at once one.
+    /// Directions that have a twin: one of two measured at once.
     fn directions(&self, measurement: &Measurement) -> anyhow::Result<Vec<Direction>> {
         let all: Vec<Direction> = measurement.directions.iter().map(|d| d.direction).collect();
         let asked = self.direction.map(|which| match which {
@@ -143,7 +143,7 @@ impl TwinArgs {
     }
 }
 
-/// The measurement of a run, of several the first.
+/// The measurement of a run, the first of several.
 fn measured(found: Found) -> anyhow::Result<Measurement> {
     let id = found.info.id.clone();
     match found.kept {
@@ -177,7 +177,7 @@ fn write(path: &Path, twins: &[Compared]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// An error of runs on a twin with its exit code.
+/// Turns an error of a twin's runs into one with an exit code.
 pub fn refusal(error: RunError) -> anyhow::Error {
     match error {
         RunError::Store(error) => refuse(error),

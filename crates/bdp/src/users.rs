@@ -1,4 +1,4 @@
-//! `--iperf3-users`: whom `bdp serve` lets in among iperf3's clients.
+//! `--iperf3-users`: access control of `bdp serve` for iperf3 clients.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ pub struct UserArgs {
 }
 
 impl UserArgs {
-    /// The users and the key; nothing where none are asked for.
+    /// Reads the users and the key; `None` if none are required.
     pub fn find(&self) -> anyhow::Result<Option<Arc<LoginRules>>> {
         let (Some(users), Some(key)) = (&self.iperf3_users, &self.iperf3_key) else { return Ok(None) };
         let text = read(users, "users")?;
@@ -58,7 +58,7 @@ impl UserArgs {
     }
 }
 
-/// Whole seconds, 1 to 86400.
+/// Parses whole seconds, 1 to 86400.
 fn skew(text: &str) -> Result<u64, String> {
     match seconds(text)?.as_ns() {
         ns if ns >= 1_000_000_000 => Ok(ns / 1_000_000_000),

@@ -1,4 +1,4 @@
-//! `bdp verify`: a run measured again after a change, beside what it was and what was predicted.
+//! `bdp verify`: a run measured again after a change, compared with the earlier result and the prediction.
 
 use bdp_model::measurement::Measurement;
 use bdp_model::tuning::{Rehearsal, Verification};
@@ -33,12 +33,12 @@ pub struct VerifyArgs {
 }
 
 impl VerifyArgs {
-    /// Measures again, judges, keeps and prints.
+    /// Measures again, judges, stores and prints.
     pub fn run(self) -> Outcome {
         let args = MeasuredArgs::of(self.run, self.store);
         let measured = args.find()?;
         let rehearsal = measured.found.newest_document(DocumentKind::Rehearsal);
-        // What another version wrote predicts nothing here.
+        // A prediction of another version is ignored.
         let rehearsal =
             rehearsal.and_then(|kept| serde_json::from_value::<Rehearsal>(kept.document.clone()).ok());
         let (verification, now) = verify(&measured, rehearsal.as_ref(), &args, &self.access)?;
@@ -51,7 +51,7 @@ impl VerifyArgs {
     }
 }
 
-/// The verdicts, and where one is missed what limits the transfer now.
+/// The verdicts, and if one is missed the current limit of the transfer.
 pub fn text(verification: &Verification, now: &Measurement) -> String {
     let mut text = bdp_report::tuning::verification(verification, &style());
     if verification.missed() {
@@ -60,7 +60,7 @@ pub fn text(verification: &Verification, now: &Measurement) -> String {
     text
 }
 
-/// Measures the run's request again, and keeps what came of the change with the run.
+/// Measures the run's request again, and stores the result of the change with the run.
 pub fn verify(
     measured: &Measured,
     rehearsal: Option<&Rehearsal>,

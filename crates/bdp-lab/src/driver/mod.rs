@@ -1,8 +1,8 @@
-//! The driver: moves packets between TUN devices as [`bdp_link::Link`] says, on a thread of its own; by the machine's clock
+//! The driver: moves packets between TUN devices by [`bdp_link::Link`], on its own thread; by the machine's clock
 //! (`real_time`), or by a guest's, which stands still while anything runs (`virtual_time`).
 //!
-//! Departures follow from the moment a packet was read and from the link's arithmetic alone, so a late wake-up delays
-//! one packet and never adds up. Every release is compared with when it was due.
+//! Departures follow from the moment a packet was read and from the link's arithmetic alone, so a late wake-up
+//! delays one packet and never adds up. Every release is compared with its due time.
 
 pub(crate) mod moving;
 mod order;
@@ -39,7 +39,7 @@ pub struct Driver {
     host_cpus: Option<Vec<usize>>,
 }
 
-/// By which a driver gets to know what routers do.
+/// Handle that informs a driver of the routers.
 #[derive(Debug, Clone)]
 pub(crate) struct Forwarding {
     orders: Sender<Order>,
@@ -65,7 +65,7 @@ impl Driver {
             let mut motion = VirtualTime::new(&waker, inbox)?;
             Box::new(move || motion.run())
         } else {
-            // On a single processor a thread that spins would keep the hosts from sending.
+            // On a single processor a spinning thread would keep the hosts from sending.
             let pace = if own_cpu.is_some() { pace } else { Pace::Share };
             let mut motion = RealTime::new(pace, own_cpu, Arc::clone(&waker), inbox)?;
             Box::new(move || motion.run())
@@ -77,12 +77,12 @@ impl Driver {
         Ok(Self { orders, waker, thread: Some(thread), host_cpus: own_cpu.map(|_| cpus) })
     }
 
-    /// The processors that hosts shall keep to, where the driver has one for itself.
+    /// Processors that hosts must keep to, if the driver has one for itself.
     pub fn host_cpus(&self) -> Option<&[usize]> {
         self.host_cpus.as_deref()
     }
 
-    /// Puts a link between two devices from now on.
+    /// Adds a link between two devices.
     pub(crate) fn add(
         &self,
         key: u64,
@@ -98,15 +98,15 @@ impl Driver {
         Ok(DrivenLink { key, orders: self.orders.clone(), waker: Arc::clone(&self.waker) })
     }
 
-    /// By which it gets to know what routers do.
+    /// Handle that informs the driver of the routers.
     pub(crate) fn forwarding(&self) -> Forwarding {
         Forwarding { orders: self.orders.clone(), waker: Arc::clone(&self.waker) }
     }
 }
 
 impl Forwarding {
-    /// Says what a host forwards from now on, whose links have been added. By the virtual clock its kernel is not asked where the driver
-    /// knows what it would do; that of a switch by neither.
+    /// Tells the driver what a host, whose links have been added, forwards from now on. By the virtual clock the
+    /// driver forwards without its kernel if it knows what the kernel would do; for a switch by either clock.
     pub(crate) fn route(&self, router: Router) -> Result<()> {
         self.orders
             .send(Order::Route(router))
@@ -117,12 +117,12 @@ impl Forwarding {
 }
 
 impl DrivenLink {
-    /// The end of it at which a packet enters.
+    /// The port of this end.
     pub(crate) fn port(&self, end: usize) -> Port {
         Port { link: self.key, end }
     }
 
-    /// Says when time zero is of what changes in time; before, the values of time zero hold.
+    /// Sets time zero of everything that changes over time; before, the values of time zero apply.
     pub(crate) fn start_clock(&self, at_ns: u64) -> Result<()> {
         self.orders
             .send(Order::StartClock { key: self.key, at_ns })
@@ -131,8 +131,8 @@ impl DrivenLink {
         Ok(())
     }
 
-    /// Says by which links the packets of a host come to another one. By the virtual clock it makes less work where all is said before it
-    /// is sent.
+    /// Tells the driver the links that the packets of one host cross to another. By the virtual clock it is cheaper
+    /// to tell all paths before anything is sent.
     pub(crate) fn note_way(&self, way: Vec<Port>) -> Result<()> {
         self.orders
             .send(Order::Path(way))
@@ -153,12 +153,12 @@ impl Drop for Driver {
 }
 
 impl DrivenLink {
-    /// Takes the link out as of now; what is inside it stays there and counts as queued.
+    /// Removes the link now; packets inside stay there and count as queued.
     pub(crate) fn finish(self) -> Result<Driven> {
         self.finish_at(clock::monotonic_ns())
     }
 
-    /// Takes the link out as of a moment of the monotonic clock.
+    /// Removes the link at a moment of the monotonic clock.
     pub(crate) fn finish_at(self, at_ns: u64) -> Result<Driven> {
         let (outcome, result) = channel();
         let lost = || LabError::Driver("it ended before the case did".to_owned());

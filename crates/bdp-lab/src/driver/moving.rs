@@ -1,4 +1,4 @@
-//! A link between two devices as a driver moves packets through it: what goes in, what is due, and what is noted of both.
+//! A link between two devices as a driver moves packets through it: entering packets, departures, and the notes on both.
 
 use bdp_link::{Departure, End, Link, Packet};
 use bdp_model::link::LinkConfig;
@@ -12,23 +12,23 @@ use crate::capture::{Event, Tap};
 use crate::meter::Meter;
 use crate::offload;
 
-/// A link that packets are moved through: by a driver, between two devices; or between stacks that have none.
+/// A link that packets are moved through: by a driver, between two devices; or between stacks without devices.
 pub(crate) struct MovingLink<D = Tun> {
     pub(super) key: u64,
     pub(super) devices: [D; 2],
     pub(crate) meters: [Meter; 2],
-    /// When something is due, by the monotonic clock.
+    /// Next event, by the monotonic clock.
     pub(crate) next: Option<u64>,
     pub(super) fault: Option<String>,
-    /// Of packets as they cross its devices.
+    /// MTU of its devices.
     pub(crate) mtu: u32,
     link: Link,
     taps: [Option<Tap>; 2],
 }
 
-/// A packet on its way from the link to a device.
+/// A packet leaving the link for a device.
 pub(crate) struct Leaving {
-    /// Which of the two devices.
+    /// Index of the device.
     pub(crate) device: usize,
     pub(crate) packet: Packet,
     due: Nanos,
@@ -64,19 +64,19 @@ impl<D> MovingLink<D> {
         }
     }
 
-    /// What became of it.
+    /// Ends it; returns the emulator and the meters.
     pub(crate) fn end(self, slept: bool) -> Driven<D> {
         let Self { link, meters, fault, devices, .. } = self;
         Driven { link, meters, fault, devices, slept }
     }
 
-    /// Time zero of what changes in time.
+    /// Sets time zero of everything that changes over time.
     pub(crate) fn start_clock(&mut self, at: u64) {
         self.link.start_clock(Nanos(at));
         self.next = self.link.next_event().map(Nanos::as_ns);
     }
 
-    /// What a packet takes at the least that enters by a device and is no shorter than this one, whenever it does.
+    /// Shortest transit of a packet that enters by a device and is no shorter than this one, whenever it enters.
     pub(super) fn least(&self, device: usize, packet: &Packet) -> u64 {
         self.link.least(end_of(device), packet).as_ns()
     }
@@ -100,7 +100,7 @@ impl<D> MovingLink<D> {
         match &self.taps[end] {
             None => self.link.enqueue_each(from, packet, now, &mut |_| {}),
             Some(tap) => {
-                // As the host sent it: the link may rewrite what it takes.
+                // As the host sent it: the link may rewrite it.
                 let mut kept = offload::wire_segments(&packet)
                     .map(|segment| tap.keep(&segment))
                     .collect::<Vec<_>>()
@@ -116,7 +116,7 @@ impl<D> MovingLink<D> {
         self.next = self.link.next_event().map(Nanos::as_ns);
     }
 
-    /// Notes what queues dropped that had been admitted.
+    /// Notes admitted packets that queues dropped.
     fn note_removed(&mut self) {
         for (end, tap) in self.taps.iter().enumerate() {
             let Some(tap) = tap else { continue };
@@ -128,17 +128,17 @@ impl<D> MovingLink<D> {
         }
     }
 
-    /// Before when nothing leaves by a device, with the packet where that is known: the soonest first, as in [`Link::upcoming`].
+    /// Upcoming departures by a device, soonest first: a lower bound of the time, and the packet if known, as in [`Link::upcoming`].
     pub(super) fn upcoming(&self, device: usize) -> impl Iterator<Item = (u64, Option<&Packet>)> {
         self.link.upcoming(end_of(device)).map(|(at, packet)| (at.as_ns(), packet))
     }
 
-    /// Before then a packet does not leave that enters by a device at `now` or later.
+    /// Lower bound of the departure of a packet that enters by a device at `now` or later.
     pub(super) fn soonest(&self, device: usize, packet: &Packet, now: u64) -> u64 {
         self.link.soonest(end_of(device), packet, Nanos(now)).as_ns()
     }
 
-    /// The next packet that is due at `now`. A link without rate and delay is due at once.
+    /// Takes the next packet due at `now`. A link without rate and delay is due at once.
     pub(crate) fn leave(&mut self, now: u64) -> Option<Leaving> {
         while self.next.is_some_and(|next| next <= now) {
             let departure = self.link.pop(Nanos(now));
@@ -151,7 +151,7 @@ impl<D> MovingLink<D> {
         None
     }
 
-    /// A packet was handed over at `now`; whether its device took it.
+    /// Notes that a packet was delivered at `now`, and whether its device took it.
     pub(crate) fn handed_over(&mut self, leaving: &Leaving, now: u64, taken: bool) {
         let meter = self.released(leaving, now);
         if taken {
@@ -162,7 +162,7 @@ impl<D> MovingLink<D> {
         self.note_end(leaving, now, taken);
     }
 
-    /// A packet went on into the next link at `now`, past the kernel of the host that has its device.
+    /// Notes that a packet entered the next link at `now`, bypassing the kernel of the device's host.
     pub(crate) fn passed_on(&mut self, leaving: &Leaving, now: u64) {
         self.released(leaving, now);
         self.note_end(leaving, now, true);
@@ -196,7 +196,7 @@ impl Leaving {
     }
 }
 
-/// The end of a link that a device is at.
+/// The link end at a device.
 fn end_of(device: usize) -> End {
     if device == 0 { End::A } else { End::B }
 }

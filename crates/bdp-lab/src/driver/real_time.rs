@@ -1,5 +1,5 @@
-//! The loop of a driver by the machine's clock: it sleeps late and wakes late, and takes care that neither adds up. What switches pass on
-//! goes from link to link ([`super::router`]); routers have their kernels for it.
+//! The loop of a driver by the machine's clock: it sleeps late and wakes late, and neither adds up. Packets
+//! through switches go from link to link ([`super::router`]); routers have their kernels for it.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -19,17 +19,18 @@ use crate::{Result, offload};
 const TURN: usize = 8;
 /// How long before a departure a sharing driver stops sleeping and spins.
 const SPIN_NS: u64 = 60_000;
-/// From one look for other programs to the next.
+/// Interval of checks for other programs.
 const RIVALS_EVERY_NS: u64 = 100_000_000;
-/// Of that time, what a driver may have waited for its processor without there being any: one turn of another thread.
+/// Share of that time that a driver may have waited for its processor without rivals: one turn of another thread.
 const RIVALS_SHARE: f64 = 0.04;
 
-/// Other programs that want the processor of a driver that spins. The scheduler shares it out among sessions, whatever the priority
-/// within them, and a driver that waits its turn of 3 ms is no emulator. Where there are some it sleeps between departures instead, as a
-/// sharing driver does, and so may have real-time priority. A processor that is never idle wakes it at once.
+/// Other programs that want the processor of a spinning driver. The scheduler divides it among sessions, whatever
+/// the priority within them, and a driver that waits its turn of 3 ms is no emulator. If there are some it sleeps
+/// between departures instead, as a sharing driver does, and so may have real-time priority. A processor that is
+/// never idle wakes it at once.
 struct Rivals {
     wait: OwnWait,
-    /// When it was looked at last, and what this thread had waited then.
+    /// Time of the last check, and this thread's waiting time then.
     looked_ns: u64,
     waited_ns: u64,
     present: bool,
@@ -42,7 +43,7 @@ impl Rivals {
         Self { wait, looked_ns: clock::monotonic_ns(), waited_ns, present: false }
     }
 
-    /// Looks every 100 ms; they stay until forgotten.
+    /// Checks every 100 ms; rivals stay known until forgotten.
     fn present(&mut self) -> bool {
         let now = clock::monotonic_ns();
         let passed = now.saturating_sub(self.looked_ns);
@@ -66,7 +67,7 @@ impl Rivals {
     }
 }
 
-/// The thread's state.
+/// State of the thread.
 pub(super) struct RealTime {
     pace: Pace,
     own_cpu: Option<usize>,
@@ -95,7 +96,7 @@ impl RealTime {
 
     pub(super) fn run(&mut self) {
         process::sharpen_timers();
-        // These help where they are allowed, and the fidelity of each case shows how far it went without.
+        // These help if they are allowed, and the fidelity of each case shows the result without.
         match self.pace {
             Pace::Spin => drop(process::raise_priority()),
             Pace::Share | Pace::Virtual => drop(process::prefer(0)),
@@ -115,7 +116,7 @@ impl RealTime {
                 self.rivals.forget();
             }
             if self.pace == Pace::Spin && !self.links.is_empty() && !self.rivals.present() {
-                // Orders are looked for now and then only: a look costs as much as a packet.
+                // Orders are checked only now and then: a check costs as much as a packet.
                 for _ in 0..256 {
                     for i in 0..self.links.len() {
                         self.read(i, 0, 1);
@@ -133,8 +134,8 @@ impl RealTime {
             if self.poll.wait(&mut ready, timeout).is_err() {
                 return;
             }
-            // Something came, and this thread was ready to run from then on: what others had of its processor since is how
-            // long it may have waited.
+            // A packet arrived, and this thread was ready to run from then on: the time that others had its processor since
+            // is the longest it may have waited.
             let waiting_ns = wait.waiting_ns().unwrap_or(0);
             let ready_ns = clock::monotonic_ns().saturating_sub(waiting_ns.saturating_sub(waited_ns));
             waited_ns = waiting_ns;
@@ -154,7 +155,7 @@ impl RealTime {
         }
     }
 
-    /// Carries out what was ordered; `false` when the thread shall end.
+    /// Carries out orders; `false` when the thread must end.
     fn take_orders(&mut self) -> bool {
         loop {
             match self.inbox.try_recv() {
@@ -202,7 +203,7 @@ impl RealTime {
         }
     }
 
-    /// Hands over what is due at a link.
+    /// Delivers everything due at a link.
     fn release(&mut self, index: usize) {
         while self.links[index].next.is_some() {
             let now = clock::monotonic_ns();
@@ -236,7 +237,7 @@ impl RealTime {
         self.switches.iter().find(|switch| switch.ports.contains(&port))
     }
 
-    /// The link that a packet enters next at a switch, and by which device; `None` where it is left to the switch's kernel.
+    /// The link that a packet enters next at a switch, and by which device; `None` if it is left to the switch's kernel.
     fn onward(&self, index: usize, leaving: &Leaving, switch: &Router) -> Option<(usize, usize)> {
         let came_by = Port { link: self.links[index].key, end: leaving.device };
         let way = switch.way(&leaving.packet, came_by, 0)?;

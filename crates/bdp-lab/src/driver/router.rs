@@ -1,7 +1,7 @@
-//! What a router's kernel does with packets that it merely passes on, done without it: by the virtual clock such a packet enters its next
-//! link at the nanosecond at which it left the last one. Whatever else may come of a packet (an answer by ICMP, fragments, options,
-//! a packet for the router itself, a damaged header) is the kernel's. A switch has its packets passed on so by either clock, since a kernel would
-//! count a hop.
+//! Forwarding without a router's kernel: by the virtual clock a packet that is merely forwarded enters its next
+//! link at the nanosecond at which it left the last one. Everything else (an ICMP answer, fragments, options, a
+//! packet for the router itself, a damaged header) is left to the kernel. A switch forwards this way by either
+//! clock, since a kernel would count a hop.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -10,7 +10,7 @@ use bdp_link::{Packet, Segments};
 use bdp_model::checksum;
 use bdp_sys::tun::Framing;
 
-/// One end of a link: the link's key, and which of its two devices.
+/// One end of a link: the link's key, and the index of the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Port {
     pub(crate) link: u64,
@@ -20,16 +20,16 @@ pub(crate) struct Port {
 /// A host that forwards.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Router {
-    /// The devices that it has.
+    /// Its devices.
     pub(crate) ports: Vec<Port>,
     /// Whether it is a switch, which counts no hop.
     pub(crate) switch: bool,
-    /// By which of them it reaches each address of another host.
+    /// Device towards each address of another host.
     pub(crate) ways: BTreeMap<IpAddr, Port>,
 }
 
 impl Router {
-    /// By which device it passes on a packet that came by another one, after so many hops of the packet; `None` of what is left to its
+    /// Outgoing device of a packet that arrived by another one after this many hops; `None` for what is left to the
     /// kernel. The next link may still be too narrow for it.
     pub(crate) fn way(&self, packet: &Packet, came_by: Port, hops: u8) -> Option<Port> {
         let header = Header::of(&packet.data)?;
@@ -39,19 +39,19 @@ impl Router {
         (passes && way != came_by).then_some(way)
     }
 
-    /// How many hops it counts.
+    /// Number of hops it counts.
     pub(super) fn hops(&self) -> u8 {
         u8::from(!self.switch)
     }
 
-    /// Does to a packet that has a way what passing it on does.
+    /// Changes a packet as forwarding does.
     pub(crate) fn pass(&self, packet: &mut [u8]) {
         if !self.switch {
             turn_hops(packet, |hops| hops.wrapping_sub(1));
         }
     }
 
-    /// A packet that is left to its kernel, with the hop that the kernel will count where none shall be. 255 are the most: of them one is lost.
+    /// A packet left to a switch's kernel, with the hop added that the kernel will count. At the maximum of 255 one is lost.
     pub(super) fn for_kernel(&self, packet: &[u8]) -> Option<Vec<u8>> {
         self.switch.then(|| {
             let mut packet = packet.to_vec();
@@ -61,14 +61,14 @@ impl Router {
     }
 }
 
-/// Whether a device with this MTU sends a packet as it is.
+/// Whether a device with this MTU sends a packet unchanged.
 pub(super) fn fits(packet: &Packet, mtu: u32, framing: Framing) -> bool {
     let whole = packet.offload.segmentation.is_none() && packet.offload.checksum.is_none();
     let longest = if whole { packet.data.len() as u64 } else { Segments::of(packet).len_bytes(0) };
     (whole || framing == Framing::SuperPackets) && longest <= u64::from(mtu)
 }
 
-/// Changes how many hops a packet has left, and its checksum with them.
+/// Changes a packet's hop limit, and its checksum accordingly.
 fn turn_hops(packet: &mut [u8], turn: impl Fn(u8) -> u8) {
     match packet.first().map(|b| b >> 4) {
         Some(4) if packet.len() >= 20 => {
@@ -83,7 +83,7 @@ fn turn_hops(packet: &mut [u8], turn: impl Fn(u8) -> u8) {
     }
 }
 
-/// What a router looks at in a packet without anything out of the ordinary.
+/// Header fields that a router examines in an ordinary packet.
 struct Header {
     from: IpAddr,
     to: IpAddr,
@@ -134,7 +134,7 @@ mod tests {
         Router { ports: vec![LEFT, RIGHT], switch: false, ways: ways.into() }
     }
 
-    /// From RFC 1071's arithmetic: the complement of the sum of all words.
+    /// RFC 1071: the complement of the sum of all words.
     fn sum_of(header: &[u8]) -> u16 {
         let words = header.chunks(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
         let fold = |sum: u32| (sum & 0xffff) + (sum >> 16);
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn a_hop_leaves_the_checksum_right_whatever_it_was() {
         let router = router("198.18.0.1", "198.18.1.2");
-        // Among all identifications are those whose sums carry.
+        // Some identifications have sums that carry.
         for identification in 0..=u16::MAX {
             let mut packet = ipv4(64, identification);
             assert_eq!(router.way(&packet, LEFT, 0), Some(RIGHT));
@@ -189,7 +189,7 @@ mod tests {
             }
             assert_eq!(switch.way(&make(0), LEFT, 0), None);
             assert_eq!((switch.way(&make(1), LEFT, 1), switch.way(&make(2), LEFT, 1)), (None, Some(RIGHT)));
-            // What goes through its kernel after all comes out as it came.
+            // A packet that goes through the kernel after all is forwarded unchanged.
             let mut lifted = switch.for_kernel(&make(64).data).unwrap();
             router.pass(&mut lifted);
             assert_eq!(lifted, make(64).data);
@@ -203,26 +203,26 @@ mod tests {
         for (router, make) in routers.iter().zip([(|hops| ipv4(hops, 5)) as fn(u8) -> Packet, ipv6]) {
             assert_eq!(router.way(&make(2), LEFT, 0), Some(RIGHT));
             assert_eq!(router.way(&make(3), LEFT, 1), Some(RIGHT));
-            // Its hops are used up, here or on the way.
+            // Its hop limit is reached, here or on the way.
             assert_eq!(router.way(&make(1), LEFT, 0), None);
             assert_eq!(router.way(&make(0), LEFT, 0), None);
             assert_eq!(router.way(&make(3), LEFT, 2), None);
-            // Back where it came from.
+            // Back to where it came from.
             assert_eq!(router.way(&make(64), RIGHT, 0), None);
-            // Longer or shorter than it says.
+            // Longer or shorter than its length field.
             for bytes in [39, 59, 61] {
                 let mut packet = make(64);
                 packet.data.resize(bytes, 0);
                 assert_eq!(router.way(&packet, LEFT, 0), None);
             }
-            // To nobody, from nobody.
+            // Unknown destination or source.
             for address in [&router.ways.keys().next().copied(), &router.ways.keys().last().copied()] {
                 let mut other = router.clone();
                 other.ways.remove(&address.unwrap());
                 assert_eq!(other.way(&make(64), LEFT, 0), None);
             }
         }
-        // Options, and a header that does not hold together.
+        // Options, and an inconsistent header.
         let mut packet = ipv4(64, 5);
         packet.data[0] = 0x46;
         assert_eq!(routers[0].way(&packet, LEFT, 0), None);

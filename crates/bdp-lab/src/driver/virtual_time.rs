@@ -1,9 +1,11 @@
-//! The loop of a driver by a clock that stands still while anything runs, as a guest's does: what is due is handed over at that very
-//! moment, and one call to the system hands over, takes and waits. There is nothing to be late for, so it never spins.
+//! The loop of a driver by a clock that stands still while anything runs, as a guest's does: packets are
+//! delivered exactly when due, and one system call delivers, takes and waits. Nothing can be late, so it never
+//! spins.
 //!
-//! What a router merely passes on goes from link to link without it ([`super::router`]), and nobody is woken for that: the steps
-//! in between are made up for, each as of its own moment, when the thread wakes next. It wakes before anything can reach a host, and
-//! for what hosts send, unless the kernel says when each packet came and none of them can reach a host before the next wake.
+//! Packets that a router merely forwards go from link to link without it ([`super::router`]), and no thread is
+//! woken for that: the steps in between are caught up with, each at its own moment, when the thread wakes next.
+//! It wakes before anything can reach a host, and for packets that hosts send, unless the kernel timestamps each
+//! packet and none of them can reach a host before the next wake.
 
 use std::sync::mpsc::{Receiver, TryRecvError};
 
@@ -18,48 +20,48 @@ use super::order::Order;
 use super::router::{self, Port, Router};
 use crate::{Result, offload};
 
-/// Packets of a direction that are followed to their ends to know when to wake; before what is behind them it wakes for sure.
+/// Packets of a direction that are followed to their ends to compute the next wake; it always wakes before the ones behind them.
 const FOLLOWED: usize = 32;
-/// Of an IP packet.
+/// Smallest IP packet.
 const SMALLEST_BYTES: usize = 20;
 
-/// The thread's state.
+/// State of the thread.
 pub(super) struct VirtualTime {
     ring: TunRing,
     clock: StillClock,
     inbox: Receiver<Order>,
     links: Vec<Held>,
     routers: Vec<Router>,
-    /// By which links packets come from host to host.
+    /// Links that packets cross from host to host.
     ways: Vec<Vec<Port>>,
-    /// For so long nothing reaches a host that another one sends.
+    /// Shortest time for a packet of one host to reach another.
     ahead_ns: u64,
-    /// Since when links are being taken out: nothing leaves any of them that is due later, until all are.
+    /// Since when links are being removed: nothing due later leaves any of them, until all are.
     closed: Option<u64>,
 }
 
-/// A link, and what is known of what is inside it.
+/// A link, and what is known of the packets inside.
 struct Held {
     link: MovingLink,
-    /// Which of the routers each of its devices is at.
+    /// The router, if any, at each of its devices.
     routers: [Option<usize>; 2],
-    /// Before then nothing of what is inside it reaches a host; `None` while nothing is.
+    /// Lower bound of when a packet inside reaches a host; `None` while it is empty.
     wake: Option<u64>,
-    /// Whether `wake` is of what was inside before.
+    /// Whether `wake` is outdated.
     changed: bool,
-    /// For so long nothing comes out that enters at each of its ends.
+    /// Shortest crossing time from each of its ends.
     crossing_ns: [u64; 2],
 }
 
 impl Held {
-    /// A link that is empty.
+    /// Creates an empty one.
     fn new(link: MovingLink) -> Self {
         let smallest = Packet::from(vec![0; SMALLEST_BYTES]);
         let crossing_ns = [0, 1].map(|end| link.least(end, &smallest));
         Self { link, routers: [None; 2], wake: None, changed: false, crossing_ns }
     }
 
-    /// Whether all that leaves it by a device may enter another link by a device there.
+    /// Whether every packet that leaves by a device fits into another link by a device there.
     fn fits_into(&self, device: usize, to: &Self, enters: usize) -> bool {
         let framings = [&self.link.devices[device], &to.link.devices[enters]].map(|device| device.framing());
         self.link.mtu <= to.link.mtu
@@ -86,16 +88,16 @@ impl VirtualTime {
         let mut now = self.clock.now_ns();
         loop {
             let until = self.next_wake();
-            // Whatever comes from now on reaches no host before then.
+            // Whatever arrives from now on reaches no host before then.
             let gather = self.clock.stamps() && until.is_some_and(|until| until <= now + self.ahead_ns);
             let Ok(reached) = self.ring.wait(until, gather, &mut events) else { return };
-            // What came while the clock stood at the awaited moment came at that moment. Whether it does stand there is noted.
+            // Packets that arrived while the clock stood at the awaited moment arrived at that moment. Whether it stands there is noted.
             now = match until {
                 Some(until) if reached => until,
                 _ => self.clock.now_ns(),
             };
             let woken = events.iter().any(|event| matches!(event, RingEvent::Woken));
-            // It may have been asked while it gathered.
+            // Orders may have arrived meanwhile.
             let orders = if woken { self.asked() } else { Vec::new() };
             for order in &orders {
                 if let Order::StartClock { key, at_ns } = order {
@@ -124,7 +126,7 @@ impl VirtualTime {
         let (token, event) = match event {
             RingEvent::Received { token, packet, header, stamp } => {
                 let at = stamp.and_then(|stamp| self.clock.of_stamp(stamp)).map_or(now, |at| at.min(now));
-                // What is due at that moment leaves after what came then.
+                // Packets due at that moment leave after those that arrived then.
                 self.release(now, at.saturating_sub(1));
                 (token, Arrival::Packet { data: packet, header, at })
             }
@@ -146,8 +148,7 @@ impl VirtualTime {
         }
     }
 
-    /// Lets all leave that is due by `until`, which is not later than `now`, in the order of the moments at which it is; of one moment
-    /// in the order of the links.
+    /// Releases everything due by `until`, which is not later than `now`, in order of due times; at equal times in order of the links.
     fn release(&mut self, now: u64, until: u64) {
         let until = self.closed.map_or(until, |closed| closed.min(until));
         let due = |held: &Held| held.link.next.filter(|&next| next <= until);
@@ -166,7 +167,7 @@ impl VirtualTime {
 
     fn hand_over(&mut self, index: usize, leaving: Leaving, now: u64) {
         let link = &mut self.links[index].link;
-        // Where the clock can be seen for nothing, it says how late this is.
+        // If the clock can be read for free, it gives the lateness.
         link.handed_over(&leaving, self.clock.seen_ns().map_or(now, |seen| seen.max(now)), true);
         let header = offload::encode(&leaving.packet);
         let token = link.key << 1 | leaving.device as u64;
@@ -190,8 +191,8 @@ impl VirtualTime {
         held.changed = true;
     }
 
-    /// The router that passes a packet on, the link that it enters next, and by which device, which leaves one by the given device after so
-    /// many hops more than it says itself; `None` where the host there takes it.
+    /// The router that forwards a packet, the link that it enters next, and by which device; the packet leaves a link
+    /// by the given device after `hops` more hops than its header says. `None` if the host there takes it.
     fn onward(
         &self,
         (index, device): (usize, usize),
@@ -207,7 +208,7 @@ impl VirtualTime {
         router::fits(packet, to.mtu, to.devices[way.end].framing()).then_some((router, (next, way.end)))
     }
 
-    /// Before then nothing reaches a host, by what is inside the links.
+    /// Lower bound of when a packet inside the links reaches a host.
     fn next_wake(&mut self) -> Option<u64> {
         if self.closed.is_some() {
             return None;
@@ -242,10 +243,10 @@ impl VirtualTime {
         wake
     }
 
-    /// Before when a packet reaches no host which leaves a link by the given device at `at` or later.
+    /// Lower bound of when a packet that leaves a link by the given device at `at` or later reaches a host.
     fn reaches_host(&self, mut index: usize, mut device: usize, packet: &Packet, mut at: u64) -> u64 {
         let mut hops = 0;
-        // Ways past switches alone end, too.
+        // Paths through switches alone must end, too.
         for _ in 0..u8::MAX {
             let Some((router, (next, enters))) = self.onward((index, device), packet, hops) else { break };
             hops += self.routers[router].hops();
@@ -255,12 +256,12 @@ impl VirtualTime {
         at
     }
 
-    /// For how long nothing reaches a host that another one sends; zero where it is not known which ways packets go.
+    /// Shortest time for a packet of one host to reach another; zero if the paths are unknown.
     fn ahead(&self) -> u64 {
         self.ways.iter().map(|way| self.crossing(way)).min().unwrap_or(0)
     }
 
-    /// For how long nothing that goes this way reaches a host, or the kernel of a router.
+    /// Shortest time for a packet on this path to reach a host, or the kernel of a router.
     fn crossing(&self, way: &[Port]) -> u64 {
         let held = |port: &Port| self.links.iter().find(|held| held.link.key == port.link);
         let mut crossing = 0;
@@ -276,7 +277,7 @@ impl VirtualTime {
         crossing
     }
 
-    /// What it was asked and has not carried out; the end where nobody asks any more.
+    /// Pending orders; the end if the sender is gone.
     fn asked(&mut self) -> Vec<Order> {
         let mut orders = Vec::new();
         loop {
@@ -294,12 +295,12 @@ impl VirtualTime {
     fn start_clock(&mut self, key: u64, at_ns: u64) {
         if let Some(held) = self.links.iter_mut().find(|held| held.link.key == key) {
             held.link.start_clock(at_ns);
-            // What was foreseen of packets that go on through it does not hold any more.
+            // Predictions about packets forwarded through it are outdated.
             self.links.iter_mut().for_each(|held| held.changed = true);
         }
     }
 
-    /// Carries out what was ordered; `false` when the thread shall end.
+    /// Carries out orders; `false` when the thread must end.
     fn carry_out(&mut self, orders: Vec<Order>) -> bool {
         for order in orders {
             match order {
@@ -317,7 +318,7 @@ impl VirtualTime {
                 Order::Route(router) if self.routers.iter().any(|known| known.ports == router.ports) => {
                     let known = self.routers.iter_mut().find(|known| known.ports == router.ports);
                     known.into_iter().for_each(|known| known.ways.clone_from(&router.ways));
-                    // What was foreseen of packets that go on through it does not hold any more.
+                    // Predictions about packets forwarded through it are outdated.
                     self.links.iter_mut().for_each(|held| held.changed = true);
                 }
                 Order::Route(router) => {
@@ -334,7 +335,7 @@ impl VirtualTime {
                         self.ways.push(way);
                     }
                 }
-                // Before what came since.
+                // Handled before newer packets.
                 Order::StartClock { .. } => {}
                 Order::Remove { key, outcome, .. } => {
                     if let Some(i) = self.links.iter().position(|held| held.link.key == key) {
@@ -343,7 +344,7 @@ impl VirtualTime {
                             let _ = self.ring.remove(device, key << 1 | end as u64);
                         }
                         let _ = outcome.send(link.end(false));
-                        // What would have gone on through it does not any more.
+                        // Packets that would have been forwarded through it no longer are.
                         self.links.iter_mut().for_each(|held| held.changed = true);
                     }
                     if self.links.is_empty() {

@@ -1,22 +1,22 @@
-//! What machines that nobody disturbs take of a round trip.
+//! The host overhead of a round trip on undisturbed machines.
 
 use bdp_model::units::Nanos;
 
-/// What hosts and wake-ups take of a round trip on a machine that nobody disturbs, which is no harm.
+/// What hosts and wake-ups add to a round trip on an undisturbed machine; not counted as harm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Allowance {
-    /// Two stacks, the thread of the echo, and the wake-ups of a driver.
+    /// Two stacks, the echo thread, and the driver's wake-ups.
     pub round_trip: Nanos,
-    /// The same, and the thread that waits for the answer, between idle processors, which take longer to wake.
+    /// As `round_trip`, with the waiting thread, between idle processors, which take longer to wake.
     pub idle: Nanos,
-    /// How late a timer wakes the thread that sends a probe.
+    /// Timer lateness of the thread that sends a probe.
     pub sending: Nanos,
     /// Reading and releasing, over all links there and back.
     pub packets: Nanos,
 }
 
 impl Allowance {
-    /// Of a round trip over so many links.
+    /// Allowance of a round trip over this many links.
     pub(super) fn of(links: usize, rtt_configured: Nanos) -> Self {
         let further = links.max(1) as u64 - 1;
         let of_rtt = part(rtt_configured, 0.005);

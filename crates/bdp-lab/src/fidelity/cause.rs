@@ -1,16 +1,16 @@
-//! Who took the processors of a case that is INVALID, and what to do about it.
+//! Which programs took the processors of an INVALID case, and the remedy.
 
 use bdp_model::breach::Cause;
 use bdp_model::threshold::STEAL_BLAMED;
 
 use super::observation::Observation;
 
-/// A host whose threads used so much of what it could is full.
+/// Share of its processor time from which a host is saturated.
 const FULL: f64 = 0.85;
-/// Programs that together took so much of a processor are worth a word.
+/// Share of a processor from which other programs together are mentioned.
 const TAKEN: f64 = 0.05;
 
-/// What was seen, in the order of what one can do about it.
+/// Causes that were seen, the most easily fixed first.
 pub(super) fn of(seen: &Observation) -> Vec<Cause> {
     let mut found = Vec::new();
     let taken: f64 = seen.watched.others.iter().map(|other| other.processors).sum();
@@ -30,7 +30,7 @@ pub(super) fn of(seen: &Observation) -> Vec<Cause> {
     if seen.shared {
         found.push(Cause::OtherCases);
     }
-    // One processor is the driver's, where there are more.
+    // One processor is the driver's, if there are several.
     let room = f64::from(seen.cpus.max(2) - 1);
     let running: f64 = seen.watched.hosts.iter().map(|host| host.running).sum();
     if running / room >= FULL {

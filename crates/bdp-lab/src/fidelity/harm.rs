@@ -1,16 +1,17 @@
 //! How much of a flow's goodput the emulation cost.
 //!
-//! A flow whose window, or whose losses, bound it sends so much in each round trip. So what a round trip takes beyond its links is
-//! goodput lost, in proportion. It is estimated twice, and the larger counts:
+//! A flow limited by its window, or by losses, sends a fixed amount in each round trip. So any round-trip time
+//! beyond its links is goodput lost, in proportion. It is estimated twice, and the larger counts:
 //!
-//! - by **packets**: how long the flow's own packets lay unread and how late they were released, on average. By Little's law
-//!   (Operations Research 9, 1961) the mean over packets is what counts.
-//! - by **probes**: what each took beyond its links until it was read, in the host that answers and on a driver, or how late it was sent.
-//!   By the same law x / R of the goodput is lost while round trips take x more than R; and all of it, not more, while a host stands
-//!   still for longer than a round trip. Probes come evenly in time, so the mean of their x / R, each at most 1, is the estimate.
+//! - by **packets**: how long the flow's own packets lay unread and how late they were released, on average. By
+//!   Little's law (Operations Research 9, 1961) the mean over packets counts.
+//! - by **probes**: the time each took beyond its links until it was read, in the answering host and on a driver,
+//!   or how late it was sent. By the same law x / R of the goodput is lost while round trips take x more than R;
+//!   and all of it, not more, while a host stands still for longer than a round trip. Probes are evenly spaced in
+//!   time, so the mean of their x / R, each at most 1, is the estimate.
 //!
-//! A flow that keeps a link busy loses nothing by a longer round trip: the queue before the link holds what it waits for. So the harm is at
-//! most the share of the time in which its busiest link was idle.
+//! A flow that keeps a link busy loses nothing by a longer round trip: the queue before the link covers the wait.
+//! So the harm is at most the share of the time in which its busiest link was idle.
 
 use bdp_model::breach::{Delayed, HarmSeen, Place};
 use bdp_model::record::{Excess, FlowFidelity};
@@ -18,22 +19,21 @@ use bdp_model::units::Nanos;
 
 use super::observation::{FlowSeen, Observation};
 
-/// The part of a flow's goodput that is lost at a moment at which a probe took `beyond_ns` beyond its links' `emulated_ns`, of which
-/// `allowed` is no harm.
+/// Share of a flow's goodput lost at a moment at which a probe took `beyond_ns` beyond its links' `emulated_ns`, of which `allowed` is no harm.
 pub fn harm_at(emulated_ns: u64, beyond_ns: u64, allowed: Nanos) -> f64 {
     let usual = emulated_ns + beyond_ns.min(allowed.as_ns());
     let beyond = beyond_ns.saturating_sub(allowed.as_ns());
     (beyond as f64 / usual.max(1) as f64).min(1.0)
 }
 
-/// The estimate for a flow.
+/// Estimates the harm for a flow.
 pub(super) fn of(flow: &FlowSeen, seen: &Observation) -> FlowFidelity {
     let probed = seen.loops.get(flow.on_loop).and_then(|l| l.loaded);
     let harm_by_probes = probed.map(|excess| excess.harm);
     let harm_by_packets = by_packets(flow, seen, probed);
     let room = flow.busy.map_or(1.0, |busy| 1.0 - busy);
     let harm = match flow.datagrams {
-        // A sender that asks nobody loses nothing by a longer round trip.
+        // An unresponsive sender loses nothing by a longer round trip.
         Some(datagrams) => datagrams.edges,
         None => harm_by_packets.max(harm_by_probes.unwrap_or(0.0)).min(room),
     };
@@ -57,13 +57,13 @@ fn by_packets(flow: &FlowSeen, seen: &Observation, probed: Option<Excess>) -> f6
     beyond as f64 / (usual + beyond).max(1) as f64
 }
 
-/// Mean time unread and mean lateness of a flow's packets, all directions that they cross together.
+/// Mean time unread and mean lateness of a flow's packets, summed over all directions that they cross.
 fn delays(flow: &FlowSeen, seen: &Observation) -> (u64, u64) {
     let ways = flow.way.iter().filter_map(|&i| seen.directions.get(i));
     ways.fold((0, 0), |(unread, late), d| (unread + d.unread_ns.mean, late + d.release_lateness_ns.mean))
 }
 
-/// What showed the harm, what a round trip took beyond its links, and where: the largest parts first.
+/// The evidence of the harm, the extra round-trip time, and its location: the largest parts first.
 pub(super) fn explain(
     flow: &FlowSeen,
     report: &FlowFidelity,

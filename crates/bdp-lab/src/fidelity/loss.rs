@@ -1,10 +1,10 @@
-//! By how much the share of packets that a model lost may differ from what was configured.
+//! Tolerance between the configured loss and a model's share of lost packets.
 
 use bdp_model::link::Loss;
 
-/// By how much the share lost of so many packets may differ from the configured one without anything being wrong: five
-/// standard deviations, and one packet because periodic loss is exact to one and few packets make no distribution. Where
-/// loss comes in bursts it is one burst of a length that a million don't exceed.
+/// Largest acceptable difference between the lost share of this many packets and the configured one: five
+/// standard deviations, and one packet because periodic loss is exact to one and few packets make no
+/// distribution. For bursty loss it is one burst of a length that a million don't exceed.
 pub(crate) fn tolerance(loss: &Loss, packets: u64, dropped_before: u64) -> f64 {
     let burst = match loss {
         Loss::GilbertElliott { to_good, .. } if to_good.fraction() > 0.0 => {
@@ -15,14 +15,14 @@ pub(crate) fn tolerance(loss: &Loss, packets: u64, dropped_before: u64) -> f64 {
     share(loss.deviation(packets), packets, burst, dropped_before)
 }
 
-/// The same where the deviation of the number of packets is known, and each is lost by itself.
+/// Tolerance if the standard deviation of the number of packets is known, and each is lost independently.
 pub(crate) fn tolerance_of(deviation: f64, packets: u64, dropped_before: u64) -> f64 {
     share(deviation, packets, 0.0, dropped_before)
 }
 
 fn share(deviation: f64, packets: u64, burst: f64, dropped_before: u64) -> f64 {
     const SIGMAS: f64 = 5.0;
-    // What was dropped before, by its size or in an outage, may have been lost too, and is not counted as such.
+    // Packets dropped before, by size or in an outage, may have been lost too, and are not counted as such.
     let slack = 1.0 + burst + dropped_before as f64;
     ((SIGMAS * deviation + slack) / packets.max(1) as f64).min(1.0)
 }

@@ -1,7 +1,7 @@
-//! How well the emulator kept its promise, and whether that is well enough. Pure: numbers in, verdict out.
+//! Fidelity of the emulation, and whether it suffices. Pure: numbers in, verdict out.
 //!
-//! What is judged is harm: the part of a flow's goodput that the emulation cost it. The bounds are stated in `docs/fidelity.md`, with
-//! how often they err; a case past any of them is INVALID and enters no statistic.
+//! Harm is judged: the share of a flow's goodput that the emulation cost it. The bounds are stated in
+//! `docs/fidelity.md`, with their error rates; a case beyond any of them is INVALID and excluded from statistics.
 
 mod allowance;
 mod cause;
@@ -19,27 +19,28 @@ pub use harm::harm_at;
 pub(crate) use loss::{tolerance as loss_tolerance, tolerance_of};
 pub use observation::{DatagramsSeen, FlowSeen, Loop, Observation};
 
-/// Segments in a round trip from which bunches of them matter.
+/// Segments per round trip from which bunching matters.
 const MANY_SEGMENTS: f64 = 100.0;
 
 /// Bounds of a valid case.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
-    /// Part of a flow's goodput that the emulation may have cost, by its own estimate.
+    /// Share of a flow's goodput that the emulation may have cost, by its own estimate.
     pub harm: f64,
-    /// The same where a driver slept that was not to. It then hands packets over in bunches, which costs a flow of many segments
-    /// a round trip about twice what probes tell.
+    /// Bound of the harm if a driver slept that must not. It then delivers packets in bunches, which costs a flow of
+    /// many segments per round trip about twice what probes show.
     pub harm_bunched: f64,
-    /// Median of what idle probes take beyond their links and beyond what hosts usually take, as a fraction of the configured RTT.
+    /// Median time of idle probes beyond their links and the usual host overhead, as a fraction of the configured RTT.
     pub idle: f64,
-    /// Part of what was asked of a sender of datagrams that it may have sent too little or too much.
+    /// Share of the requested datagrams that a sender may have sent too few or too many.
     pub sent: f64,
-    /// Relative distance of the achieved rate from the configured one.
+    /// Relative difference of the achieved rate from the configured one.
     pub rate: f64,
 }
 
-/// By a clock that stands still a packet leaves when it is due, to the grain of the guest's timers: they are at least a microsecond apart, so
-/// that a second one may come a microsecond late, and one behind it two; ends that read at one moment make up to four of them.
+/// By a clock that stands still a packet leaves when due, to the grain of the guest's timers: they are at least a
+/// microsecond apart, so a second one may be a microsecond late, and one behind it two; ends read at one moment
+/// make up to four of them.
 const GRAIN_NS: u64 = 5_000;
 
 impl Default for Bounds {
@@ -66,12 +67,12 @@ pub fn judge(seen: Observation, bounds: &Bounds) -> Fidelity {
             broken.push(Breach::ReleasedLate { link: direction.name.clone(), late_ns });
         }
     }
-    // The same flow twice breaks the same bound.
+    // The same flow may break the same bound twice.
     broken.dedup();
     let (host_cpu_busy, host_cpu_steal) = seen.host_cpu;
     Fidelity {
         valid: broken.is_empty(),
-        // What else runs disturbs no clock that stands still.
+        // Other programs disturb no clock that stands still.
         cause: if broken.is_empty() || seen.still { Vec::new() } else { cause::of(&seen) },
         broken,
         release_lateness_ns: Lateness::of(&seen.lateness),
@@ -97,12 +98,12 @@ impl Loop {
         }
     }
 
-    /// What half of the idle probes may take beyond its links.
+    /// Bound of the median time that idle probes may take beyond their links.
     pub fn idle_bound(&self, bounds: &Bounds) -> Nanos {
         self.allowance().idle + part(self.rtt_configured, bounds.idle)
     }
 
-    /// What the quickest idle probe may take beyond its links: models take the round trip from it.
+    /// Bound of the shortest time that an idle probe may take beyond its links: models use its round trip.
     fn least_bound(&self) -> Nanos {
         Nanos::micros(200 + 50 * self.links.max(1) as u64) + part(self.rtt_configured, 0.01)
     }
@@ -130,7 +131,7 @@ fn judge_loop(one: &Loop, several: bool, bounds: &Bounds, broken: &mut Vec<Breac
         broken.push(Breach::IdleAbove { between, excess_ns, configured_ns, bound_ns });
         return;
     }
-    // Where the links were not seen, as by connections, it is the whole round trip that tells.
+    // If the links were not observed, as for connections, the whole round trip counts.
     let excess = match one.idle {
         Some(idle) => Nanos(idle.p50_ns),
         None if one.jitter => return,
@@ -151,14 +152,14 @@ fn judge_flow(
     broken: &mut Vec<Breach>,
 ) {
     let name = || flow.name.clone();
-    // Of few datagrams the last one is more than the bound: it goes as the time ends, or does not.
+    // With few datagrams the last one exceeds the bound: it may fall inside or outside the time.
     if let Some(DatagramsSeen { sent_of_asked, one, .. }) = flow.datagrams
         && (sent_of_asked - 1.0).abs() > bounds.sent.max(1.01 * one)
     {
         broken.push(Breach::SentOfAsked { flow: name(), share: sent_of_asked, bound: bounds.sent });
         return;
     }
-    // Of a link that was busy but for so little, the rest is all that can have been lost.
+    // If a link was busy except for this little, no more can have been lost.
     let busy = flow.busy.is_some_and(|busy| 1.0 - busy <= bounds.harm);
     let bunched = seen.slept && flow.segments >= MANY_SEGMENTS && !busy;
     let bound = if bunched { bounds.harm_bunched } else { bounds.harm };

@@ -5,7 +5,7 @@ use super::*;
 
 const US: u64 = 1_000;
 
-/// A window-limited flow on a path of 40 ms that nothing disturbed.
+/// A window-limited flow on an undisturbed path of 40 ms.
 fn good() -> Observation {
     let direction = |name: &str| DirectionFidelity {
         name: name.to_owned(),
@@ -69,7 +69,7 @@ fn on_loop(ends: &str, ms: u64, links: usize) -> Loop {
     }
 }
 
-/// A hundred probes that all took so much beyond their links.
+/// A hundred probes that all took this long beyond their links.
 fn excess(emulated_ns: u64, beyond_ns: u64) -> Excess {
     let allowance = Allowance::of(1, Nanos(emulated_ns));
     let harm = harm_at(emulated_ns, beyond_ns, allowance.round_trip);
@@ -96,7 +96,7 @@ fn a_good_case_is_valid() {
     assert!(fidelity.flows[0].harm < 0.001, "{:?}", fidelity.flows);
 }
 
-/// The case that was once OK: a path of 2.55 ms on which round trips took 5.9 ms at the median and the least of them 2.7.
+/// The case that was once OK: a path of 2.55 ms whose round trips took 5.9 ms at the median and 2.7 at least.
 #[test]
 fn a_round_trip_that_is_twice_the_configured_one_is_not_ok_because_the_least_was_right() {
     let configured = Nanos::micros(2_550);
@@ -135,7 +135,7 @@ fn packets_that_lie_unread_count_as_those_that_leave_late() {
     }
 }
 
-/// Links that a flow does not cross are not its own: a fast link among slow ones hides nothing and spoils nothing.
+/// Links that a flow does not cross have no influence: a fast link among slow ones hides nothing and spoils nothing.
 #[test]
 fn each_flow_is_judged_by_the_links_that_it_crosses() {
     let mut seen = good();
@@ -187,7 +187,7 @@ fn without_an_answer_nothing_is_ok() {
     let mut seen = good();
     seen.loops[0] = Loop { rtt_idle: None, idle: None, loaded: None, ..seen.loops[0].clone() };
     assert_eq!(broken(seen.clone())[0], Breach::NoAnswer { between: None });
-    // A scenario that asks for no idle time is judged by what was probed under load.
+    // A scenario without idle time is judged by the probes under load.
     seen.loops[0].probed_idle = false;
     assert_eq!(broken(seen), []);
 }
@@ -247,7 +247,7 @@ fn jitter_may_shorten_the_round_trip_by_what_it_has() {
     assert_eq!(broken(seen)[0], below(35_000, 36_000));
 }
 
-/// 5 Mbit/s were asked in the background, and 4.29 were sent.
+/// 5 Mbit/s were requested in the background, and 4.29 were sent.
 #[test]
 fn a_sender_of_datagrams_that_missed_its_rate_is_not_ok() {
     let mut seen = good();
@@ -261,7 +261,7 @@ fn a_sender_of_datagrams_that_missed_its_rate_is_not_ok() {
     assert_eq!(broken(seen.clone()), [fell_short]);
     seen.flows[1].datagrams = datagrams(0.985, 0.0);
     assert_eq!(broken(seen.clone()), []);
-    // A pause where counting begins moves what was sent before it into what is counted.
+    // A pause at the start of counting moves earlier packets into the counted time.
     seen.flows[1].datagrams = datagrams(1.0, 0.06);
     assert!(matches!(broken(seen)[0], Breach::Harm { seen_by: HarmSeen::Edges, .. }));
 }
@@ -325,7 +325,7 @@ fn each_bound_breaks_by_itself() {
     }
 }
 
-/// What probes say is the mean of moments: a tenth of the time at next to no rate costs a tenth, not ten times as much.
+/// Probes give the mean over moments: a tenth of the time at next to no rate costs a tenth, not ten times as much.
 #[test]
 fn a_long_pause_costs_the_time_it_takes() {
     let allowance = Allowance::of(1, Nanos::millis(2));

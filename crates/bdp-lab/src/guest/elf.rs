@@ -1,4 +1,4 @@
-//! What a program needs beside itself: its interpreter and its libraries.
+//! Dependencies of a program: its interpreter and its libraries.
 
 use std::fs::File;
 use std::io;
@@ -6,15 +6,15 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The longest path of a file, and the longest table that is looked through.
+/// Longest path of a file, and longest table that is searched.
 const LONGEST_PATH: usize = 4096;
 const LONGEST_TABLE: usize = 1 << 20;
 
-/// Reads so many bytes of a file from a place on, fewer where it ends.
+/// Reads this many bytes of a file from an offset, fewer at its end.
 pub(super) fn part(file: &File, at: u64, bytes: usize) -> io::Result<Vec<u8>> {
     let mut part = vec![0; bytes];
     let mut read = 0;
-    // No file is longer than a signed number says.
+    // No file is longer than a signed number.
     while read < bytes && i64::try_from(at.saturating_add(read as u64)).is_ok() {
         match file.read_at(&mut part[read..], at + read as u64)? {
             0 => break,
@@ -25,12 +25,11 @@ pub(super) fn part(file: &File, at: u64, bytes: usize) -> io::Result<Vec<u8>> {
     Ok(part)
 }
 
-/// The interpreter that an ELF file of 64 bits asks for, of which `part` reads what this takes; `None` of a static one, and of what is no
-/// such file.
+/// The interpreter that a 64-bit ELF file requests, read through `part`; `None` for a static one, and for other files.
 pub(super) fn interpreter(part: impl Fn(u64, usize) -> io::Result<Vec<u8>>) -> io::Result<Option<PathBuf>> {
     const INTERPRETER: u64 = 3;
     const HEADER: usize = 64;
-    // Of an entry, what is read here.
+    // Bytes read of an entry.
     const ENTRY: usize = 40;
     let header = part(0, HEADER)?;
     if header.len() < HEADER || !header.starts_with(b"\x7fELF\x02\x01") {
@@ -49,12 +48,12 @@ pub(super) fn interpreter(part: impl Fn(u64, usize) -> io::Result<Vec<u8>>) -> i
     Ok(std::str::from_utf8(path).ok().map(PathBuf::from))
 }
 
-/// A number of so many bytes, which must be there, the least first.
+/// A little-endian number of this many bytes, which must exist.
 fn number(bytes: &[u8], at: usize, length: usize) -> u64 {
     bytes[at..at + length].iter().rev().fold(0, |sum, &b| sum << 8 | u64::from(b))
 }
 
-/// The files below `/lib` and `/usr/lib` that a process has mapped (`/proc/PID/maps`).
+/// Files below `/lib` and `/usr/lib` that a process has mapped (`/proc/PID/maps`).
 pub(super) fn libraries(maps: &str) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = maps
         .lines()
@@ -71,7 +70,7 @@ pub(super) fn libraries(maps: &str) -> Vec<PathBuf> {
     files
 }
 
-/// The libraries that an interpreter would load for a program. It runs no code of the program.
+/// Libraries that an interpreter would load for a program. No code of the program runs.
 pub(super) fn needed(interpreter: &Path, program: &Path) -> io::Result<Vec<PathBuf>> {
     let mut command = Command::new(interpreter);
     command.arg("--list").arg(program).stdin(Stdio::null());
@@ -83,7 +82,7 @@ pub(super) fn needed(interpreter: &Path, program: &Path) -> io::Result<Vec<PathB
     Ok(listed(&String::from_utf8_lossy(&output.stdout)))
 }
 
-/// The files of lines such as `libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x7f12)`.
+/// Files in lines such as `libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x7f12)`.
 fn listed(text: &str) -> Vec<PathBuf> {
     let file = |line: &str| {
         let path = line.rsplit_once("=> ").map_or(line, |(_, path)| path).trim();
@@ -119,7 +118,7 @@ mod tests {
         file[64] = 1;
         assert_eq!(asked_for(&file), None);
         assert_eq!(asked_for(b"#!/bin/sh\n"), None);
-        // A table that the file ends in, or that is beyond it; entries of no length; a path beyond the file.
+        // A table at the file's end, or beyond it; entries of no length; a path beyond the file.
         file[64] = 3;
         assert_eq!(asked_for(&file[..100]), None);
         for (place, byte) in [(0x20 + 7, 0xff), (0x36, 0), (64 + 33, 0xff), (64 + 8 + 7, 0xff)] {

@@ -1,4 +1,4 @@
-//! The process that stands between bdp and a guest: it ends the guest when bdp ends, however that comes about, and says how the guest ended.
+//! The keeper, a process between bdp and a guest: it ends the guest when bdp ends, for whatever reason, and reports how the guest ended.
 
 use std::fs;
 use std::io::{BufRead, Read, Seek, SeekFrom, Write};
@@ -17,22 +17,21 @@ use super::keeping::Keeping;
 use super::paths::{ALIVE, ANSWER};
 use super::spec::GuestSpec;
 
-/// What the keeper of a folder says when it is there.
+/// Message of a folder's keeper when it is ready.
 pub(super) const READY: &str = "ready";
-/// Names the seconds for which a guest may stand still, and a fifth of the processor time that it may use without a sign of life.
+/// Environment variable of the seconds for which a guest may stand still; five times as much processor time may pass without a sign of life.
 const PATIENCE_VARIABLE: &str = "BDP_GUEST_PATIENCE";
-/// The same where nothing is said: a guest that uses no processor waits for something that never comes, since nothing in it waits for
-/// real time.
+/// Default of these seconds: a guest that uses no processor waits for something that never comes, since nothing in it waits for real time.
 const PATIENCE_SECONDS: f64 = 60.0;
-/// Looks at a guest while it stands still.
+/// Number of checks while a guest stands still.
 const STILL_LOOKS: u32 = 60;
 /// Processor time without a sign of life, for each second that it may stand still.
 const SILENT_SECONDS: f64 = 5.0;
-/// The most of what a guest's kernel said that is looked at.
+/// Bytes of the guest kernel's output that are examined.
 const SAID_BYTES: u64 = 1 << 20;
 
-/// Keeps what standard input orders: a guest, until it or bdp ends, and prints why it ended where it did not switch itself off; or a folder,
-/// until bdp ends. Returns whether all went well.
+/// Keeps what standard input orders: a guest, until it or bdp ends, printing why it ended unless it powered
+/// itself off; or a folder, until bdp ends. Returns whether everything succeeded.
 pub fn keep() -> bool {
     let mut line = String::new();
     let read = std::io::stdin().lock().take(1 << 20).read_line(&mut line);
@@ -65,7 +64,7 @@ fn wait_for_bdp_to_end() {
     let _ = std::io::stdin().lock().read_to_end(&mut Vec::new());
 }
 
-/// Removes a folder into which processes that are about to end may still write.
+/// Removes a folder into which ending processes may still write.
 fn remove(folder: &Path) {
     for _ in 0..100 {
         match fs::remove_dir_all(folder) {
@@ -77,17 +76,17 @@ fn remove(folder: &Path) {
     }
 }
 
-/// Runs a guest to its end; why it ended, where it did not switch itself off.
+/// Runs a guest to its end; returns why it ended, unless it powered itself off.
 fn run(spec: &GuestSpec, root: &Path) -> Option<String> {
     process::adopt_orphans();
-    // On no disk: what fills that is what a guest would have to say.
+    // Not on disk: a full disk is something that a guest would have to report.
     let files = file_in_memory().and_then(|f| Ok((f.try_clone()?, f.try_clone()?, f)));
     let (out, err, mut console) = match files {
         Ok(files) => files,
         Err(e) => return Some(format!("make a file in memory: {e}")),
     };
     if let Some(cpu) = spec.cpu {
-        // It is faster with, and the same without.
+        // It is faster with it, and works without.
         let _ = process::pin(0, &[cpu]);
     }
     let mut command = Command::new(&spec.kernel);
@@ -136,7 +135,7 @@ fn run(spec: &GuestSpec, root: &Path) -> Option<String> {
     }
 }
 
-/// What a guest's kernel said, its end where it is long.
+/// The guest kernel's output, or the end of a long one.
 fn said(console: &mut fs::File) -> String {
     let mut bytes = Vec::new();
     let length = console.metadata().map_or(0, |m| m.len());
@@ -145,13 +144,13 @@ fn said(console: &mut fs::File) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The seconds of a word; those of [`PATIENCE_SECONDS`] where it is none, or nothing is left of them.
+/// Seconds of a word; [`PATIENCE_SECONDS`] if it is no number from 0.01 to a million.
 fn patience_seconds(word: Option<&str>) -> f64 {
     let seconds = word.and_then(|word| word.trim().parse::<f64>().ok());
     seconds.filter(|seconds| (0.01..=1e6).contains(seconds)).unwrap_or(PATIENCE_SECONDS)
 }
 
-/// Looks until the guest is over or stands still; says which.
+/// Watches until the guest has ended or stands still; returns the reason.
 fn watch(root: &Path, over: &AtomicBool) -> Option<String> {
     let patience = patience_seconds(std::env::var(PATIENCE_VARIABLE).ok().as_deref());
     let look = Duration::from_secs_f64(patience / f64::from(STILL_LOOKS));
@@ -180,7 +179,7 @@ fn watch(root: &Path, over: &AtomicBool) -> Option<String> {
     }
 }
 
-/// Processes that descend from this one, with the processor time of each.
+/// Descendants of this process, with the processor time of each.
 fn family() -> Vec<(u32, u64)> {
     let all = process_times();
     let mut family = vec![std::process::id()];
@@ -199,7 +198,7 @@ fn family() -> Vec<(u32, u64)> {
     all.iter().filter(|p| family[1..].contains(&p.process)).map(|p| (p.process, p.running_ns)).collect()
 }
 
-/// Ends what the guest's kernel left: the processes that carried its programs.
+/// Ends what the guest's kernel left: the processes that ran its programs.
 fn end_children() {
     for _ in 0..20 {
         let left = family();
@@ -213,14 +212,14 @@ fn end_children() {
     }
 }
 
-/// Why a guest died, by how its kernel ended and the last that it said.
+/// Why a guest died, by its kernel's exit and last output.
 fn death(status: ExitStatus, said: &str) -> String {
-    // The kernel's own goodbye follows what the program had to say.
+    // The kernel's own farewell follows the program's output.
     let mut lines = said.lines().rev().map(str::trim);
     let last = lines.find(|line| !line.is_empty() && !line.starts_with("reboot: "));
     let panic = said.lines().rev().find_map(|line| line.split_once("Kernel panic - not syncing: "));
     if let Some(check) = last.filter(|last| last.starts_with("check_ptrace")) {
-        // Its own words name a check that failed, and no cause.
+        // Its message names a failed check, and no cause.
         return format!(
             "this machine forbids ptrace, which its kernel needs to run programs ({check}); allow it, for \
              example with 'docker run --cap-add SYS_PTRACE', or use stack linux-7.2, which does not need \

@@ -1,4 +1,4 @@
-//! What the process that becomes a keeper is asked: the first line of its standard input, which stays open as long as bdp is there.
+//! Orders to a keeper: the first line of its standard input, which stays open as long as bdp runs.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::spec::GuestSpec;
 
-/// What is kept.
+/// Object of a keeper.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Keeping {
@@ -19,7 +19,7 @@ pub(super) enum Keeping {
 }
 
 impl Keeping {
-    /// Sends it.
+    /// Sends the order.
     pub(super) fn write_to(&self, input: Option<&mut ChildStdin>) -> io::Result<()> {
         let mut line = serde_json::to_vec(self)?;
         line.push(b'\n');

@@ -1,8 +1,8 @@
-//! Guests: a Linux kernel as a program of this machine (user-mode Linux, built with time travel), with this very program as
-//! its first process. Its clock stands still while anything runs and moves on to the next timer when everything sleeps, so what
-//! happens in it takes no time but that of its links, and happens the same way each time.
+//! Guests: a Linux kernel as a program of this machine (user-mode Linux, built with time travel), with this same
+//! program as its first process. Its clock stands still while anything runs and advances to the next timer when
+//! everything sleeps, so events in it take only the time of its links, and are the same each time.
 //!
-//! A guest is given a [`Root`], a private folder that holds the program and an order; it leaves an answer there and switches itself off.
+//! A guest gets a [`Root`], a private folder with the program and an order; it leaves an answer there and powers itself off.
 
 mod elf;
 mod keep;

@@ -1,16 +1,16 @@
-//! Where things are in a guest, as seen from inside.
+//! Paths in a guest, as seen from inside.
 
-/// The order's file.
+/// File of the order.
 pub const ORDER: &str = "/order";
-/// The answer's file.
+/// File of the answer.
 pub const ANSWER: &str = "/answer";
-/// A file that the guest touches as it goes.
+/// File that the guest touches as a sign of life.
 pub const ALIVE: &str = "/alive";
-/// A file that the guest makes when it is ready for work.
+/// File that the guest creates when it is ready for work.
 pub const READY: &str = "/ready";
-/// Where a program's standard output goes.
+/// File of a program's standard output.
 pub const OUTPUT: &str = "/output";
-/// And its standard error.
+/// File of a program's standard error.
 pub const ERRORS: &str = "/errors";
 /// The program.
 pub(super) const PROGRAM: &str = "/bdp";

@@ -1,4 +1,4 @@
-//! A guest's process on this machine, from outside.
+//! A guest's process, seen from this machine.
 
 use std::io::{self, Read};
 use std::process::{Child, Stdio};
@@ -9,16 +9,16 @@ use super::spec::GuestSpec;
 use crate::LabError;
 use crate::host::Program;
 
-/// How a guest ended: why it left no answer, where it left none.
+/// How a guest ended: why it left no answer, if it left none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ended {
-    /// It switched itself off.
+    /// It powered itself off.
     Off,
-    /// It died, stood still or was killed; a line that says which.
+    /// It died, stood still or was killed, as the line says.
     Died(String),
 }
 
-/// A running guest. Dropped, it is killed.
+/// A running guest, killed when dropped.
 #[derive(Debug)]
 pub struct Guest {
     keeper: Child,
@@ -48,7 +48,7 @@ impl Guest {
         if let Some(output) = &mut self.keeper.stdout {
             let _ = output.read_to_string(&mut said);
         }
-        // What a killed keeper left of its guest, while the number of the group is still this one's.
+        // The rest of the guest after its keeper was killed, while the group's id is still this one's.
         bdp_sys::process::kill_group(self.keeper.id());
         let status = self.keeper.wait();
         match status {
@@ -59,7 +59,7 @@ impl Guest {
         }
     }
 
-    /// The keeper's process, which leads the group that all of the guest's processes are in.
+    /// Id of the keeper's process, which leads the group of all the guest's processes.
     pub fn process_id(&self) -> u32 {
         self.keeper.id()
     }
@@ -67,7 +67,7 @@ impl Guest {
 
 impl Drop for Guest {
     fn drop(&mut self) {
-        // One that was waited for has given its number back.
+        // A reaped process has released its id.
         if let Ok(None) = self.keeper.try_wait() {
             bdp_sys::process::kill_group(self.keeper.id());
             let _ = self.keeper.wait();

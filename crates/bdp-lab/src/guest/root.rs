@@ -1,4 +1,4 @@
-//! The folder that a guest sees as its root: the program, what the program needs to start, and an order.
+//! The folder that a guest sees as its root: the program, the program's dependencies, and an order.
 
 use std::fs;
 use std::io::{self, BufRead};
@@ -13,31 +13,31 @@ use super::{elf, script};
 use crate::LabError;
 use crate::host::Program;
 
-/// Scripts that run scripts which a kernel follows.
+/// Nested script interpreters that a kernel follows.
 const SCRIPTS: u32 = 4;
-/// On which a guest mounts file systems of its own, and nothing of this machine's is seen.
+/// Folders for the guest's own mounts, which hide this machine's.
 const OWN_FOLDERS: [&str; 3] = ["dev", "proc", "sys"];
-/// On which it mounts one, with what the root has in it still in its place.
+/// Folder for a mount that keeps the root's content in place.
 const TEMPORARY: &str = "tmp";
 
-/// Makes roots. Dropped, all of them are gone; where this process is killed, a keeper removes them.
+/// Creates roots. All of them are removed when it is dropped; if this process is killed, a keeper removes them.
 #[derive(Debug)]
 pub struct RootMaker {
     folder: PathBuf,
     keeper: Child,
-    /// From here to the same place below each root.
+    /// Files copied to the same path below each root.
     files: Vec<PathBuf>,
     made: AtomicU64,
 }
 
-/// One guest's root. Dropped, it is gone.
+/// One guest's root, removed when dropped.
 #[derive(Debug)]
 pub struct Root {
     folder: PathBuf,
 }
 
 impl RootMaker {
-    /// With a copy of this very program, in a new folder of this user's alone below `place`.
+    /// Creates it with a copy of this program, in a new private folder below `place`.
     pub fn new(keeper: &Program, place: &Path) -> Result<Self, LabError> {
         let folder = place.join(format!(
             "bdp-guests-{}-{:08x}",
@@ -45,7 +45,7 @@ impl RootMaker {
             u32::from_ne_bytes(bdp_sys::random::bytes()?)
         ));
         let refused = |e: io::Error| LabError::Guest(format!("make the folder '{}': {e}", folder.display()));
-        // First who removes it, then the folder.
+        // First the keeper that removes it, then the folder.
         let keeper = keep_folder(keeper, &folder).map_err(refused)?;
         let maker = Self { folder: folder.clone(), keeper, files: Vec::new(), made: AtomicU64::new(0) };
         make_private(&folder).map_err(refused)?;
@@ -59,7 +59,7 @@ impl RootMaker {
         })
     }
 
-    /// Removes all roots, while others still hold this.
+    /// Removes all roots, even while others still hold this.
     pub fn close(&self) {
         let _ = fs::remove_dir_all(&self.folder);
     }
@@ -80,13 +80,12 @@ impl RootMaker {
         Ok(self)
     }
 
-    /// Copies another program to its own place in each root that is made from here on, with the libraries that it loads here; a script
-    /// with what runs it.
+    /// Copies another program to the same path in each later root, with the libraries that it loads here; a script with its interpreter.
     pub fn take_program(&mut self, path: &Path) -> Result<(), LabError> {
         self.take_with_libraries(path, SCRIPTS).map_err(not_taken)
     }
 
-    /// The same of a file alone.
+    /// Copies a file alone to the same path in each later root.
     pub fn take_file(&mut self, path: &Path) -> Result<(), LabError> {
         self.take_alone(path).map_err(not_taken)
     }
@@ -134,7 +133,7 @@ impl RootMaker {
         Ok(())
     }
 
-    /// A root with this order.
+    /// Creates a root with this order.
     pub fn make(&self, order: &[u8]) -> Result<Root, LabError> {
         let folder = self.folder.join(self.made.fetch_add(1, Ordering::Relaxed).to_string());
         let root = Root { folder };
@@ -160,12 +159,12 @@ impl Root {
         fs::write(self.outside(ORDER), order)
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// What the guest left; `None` where it left nothing.
+    /// The guest's answer; `None` if it left none.
     pub fn answer(&self) -> io::Result<Option<Vec<u8>>> {
         match fs::read(self.outside(ANSWER)) {
             Ok(bytes) => Ok(Some(bytes)),
@@ -174,7 +173,7 @@ impl Root {
         }
     }
 
-    /// The path on this machine of one that the guest named.
+    /// The path on this machine of a path in the guest.
     pub fn outside(&self, inside: &str) -> PathBuf {
         self.folder.join(inside.trim_start_matches('/'))
     }
@@ -184,7 +183,7 @@ fn not_taken((path, cause): (PathBuf, io::Error)) -> LabError {
     LabError::Guest(format!("copy '{}' to a guest: {cause}", path.display()))
 }
 
-/// Starts the keeper of a folder, and waits until it is there.
+/// Starts the keeper of a folder, and waits until it is ready.
 fn keep_folder(keeper: &Program, folder: &Path) -> io::Result<Child> {
     let mut command = keeper.command();
     command.stdin(Stdio::piped()).stdout(Stdio::piped());

@@ -1,13 +1,13 @@
-//! Programs that are text.
+//! Programs that are scripts.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-/// Of a script's beginning, what a kernel looks at.
+/// Bytes of a script that a kernel examines.
 pub(super) const FIRST_LINE: usize = 256;
 
-/// The program that runs a script, by its first line; `None` of what is no script.
+/// The program that runs a script, by its first line; `None` for other files.
 pub(super) fn interpreter(file: &[u8]) -> Option<PathBuf> {
     let line = file.strip_prefix(b"#!")?.split(|&byte| byte == b'\n').next()?;
     let path = line.trim_ascii().split(u8::is_ascii_whitespace).next()?;

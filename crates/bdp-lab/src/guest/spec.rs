@@ -11,18 +11,18 @@ use super::paths::PROGRAM;
 pub struct GuestSpec {
     /// The kernel's file.
     pub kernel: PathBuf,
-    /// Memory in MiB, taken as it is used.
+    /// Memory in MiB, allocated on use.
     pub memory_mib: u64,
-    /// Of the kernel's randomness.
+    /// Seed of the kernel's random numbers.
     pub seed: u64,
-    /// The processor that it keeps to: its kernel and its programs take turns, which between processors takes longer.
+    /// Processor that it is pinned to: its kernel and its programs take turns, which takes longer across processors.
     pub cpu: Option<usize>,
-    /// Its arguments for the program.
+    /// Kernel arguments for the program.
     pub arguments: Vec<String>,
 }
 
 impl GuestSpec {
-    /// The kernel's command line.
+    /// Builds the kernel's command line.
     pub(super) fn command_line(&self, root: &Path) -> Vec<String> {
         let mut arguments = vec![
             "root=/dev/root".to_owned(),
@@ -38,9 +38,9 @@ impl GuestSpec {
             "quiet".to_owned(),
             "panic=-1".to_owned(),
             "time-travel=inf-cpu".to_owned(),
-            // Programs run by seccomp where the kernel can (7.2) and the machine lets it, which is a quarter cheaper than ptrace.
+            // Programs run by seccomp if the kernel supports it (7.2) and the machine allows it, which is a quarter cheaper than ptrace.
             "seccomp=auto".to_owned(),
-            // The first moment of 2026, so that records carry no time of the machine.
+            // The start of 2026, so that records contain no time of the machine.
             "time-travel-start=1767225600000000000".to_owned(),
             format!("bdp_seed={:016x}", self.seed),
             "--".to_owned(),

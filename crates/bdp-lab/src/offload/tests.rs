@@ -1,4 +1,4 @@
-//! Cutting held against the kernel: it forwards a super-packet to a device without offloads, and so segments it itself.
+//! Compares cutting with the kernel, which segments a super-packet that it forwards to a device without offloads.
 
 use std::time::{Duration, Instant};
 
@@ -14,14 +14,14 @@ mod untested;
 
 const FIN_PSH_CWR_ACK: u8 = 0x01 | 0x08 | 0x80 | 0x10;
 
-/// A router: what is written to the first device comes out of the second.
+/// A router: packets written to the first device leave by the second.
 struct Router {
     takes_all: Tun,
     takes_segments: Tun,
 }
 
 impl Router {
-    /// In a network namespace of the calling thread's own.
+    /// Creates it in the calling thread's own network namespace.
     fn build() -> Result<Self, SysError> {
         namespace::enter_own_network()?;
         let mut netlink = Netlink::open()?;
@@ -46,13 +46,13 @@ impl Router {
         assert!(self.takes_all.send(&packet.data, encode(packet)).expect("a packet that the kernel takes"));
     }
 
-    /// What comes out of the flow from port 5201, until there are so many packets.
+    /// Packets of the flow from port 5201 that leave it, until there are this many.
     fn segments(&self, count: usize) -> Vec<Vec<u8>> {
         let deadline = Instant::now() + Duration::from_secs(5);
         let (mut room, mut seen) = (vec![0; 65_535], Vec::new());
         while seen.len() < count {
             match self.takes_segments.receive(&mut room).expect("a readable device") {
-                // Not what IPv6 says to its neighbours.
+                // Not IPv6 neighbour discovery.
                 Some((length, _)) if !matches!((room[0] >> 4, room[6]), (6, 0 | 58)) => {
                     seen.push(room[..length].to_vec());
                 }
@@ -65,7 +65,7 @@ impl Router {
     }
 }
 
-/// A super-packet between the two networks, with this many hops left.
+/// A super-packet between the two networks, with this hop limit.
 fn super_packet(ipv6: bool, transport: Transport, payload: usize, size: u16, hops: u8) -> Packet {
     let [from, to] = [0, 1].map(|network| crate::agent::addresses(network, ipv6)[1]);
     let (protocol, mut segment) = match transport {
@@ -155,7 +155,7 @@ fn the_kernel_cuts_the_same_segments() {
             for (i, (kernel, ours)) in by_kernel.iter().zip(&by_us).enumerate() {
                 assert!(kernel == ours, "{what}: segment {i}\n{:?}\n{:?}", &kernel[..72], &ours[..72]);
             }
-            // Runs of it are super-packets that the kernel takes, and that come to the same segments.
+            // Runs of it are super-packets that the kernel accepts and cuts into the same segments.
             for border in [1, segments.count() / 2, segments.count() - 1] {
                 for run in [0..border, border..segments.count()] {
                     router.send(&segments.cut(&sent, run));

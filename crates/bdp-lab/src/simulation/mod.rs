@@ -1,5 +1,6 @@
-//! Hosts whose stacks run in steps, and the links between them, by a virtual clock that is a number: no process, no namespace, no guest. The
-//! links are those of the driver ([`crate::driver`]), so they do to a packet exactly what they do in a guest.
+//! Hosts whose stacks run in steps, and the links between them, by a purely virtual clock: no process, no
+//! namespace, no guest. The links are those of the driver ([`crate::driver`]), so they treat a packet exactly as
+//! in a guest.
 
 mod probing;
 mod seen;
@@ -28,15 +29,15 @@ use crate::driver::{Port, Router};
 use crate::testbed::{LinkOutcome, Wired, outcome, wire};
 use crate::{LabError, Result};
 
-/// Where a packet's destination lies in an IPv4 header, and in an IPv6 header.
+/// Offset of the destination in an IPv4 and in an IPv6 header.
 const DESTINATIONS: [usize; 2] = [16, 24];
-/// Steps at one moment: more is a stack that does not let time pass.
+/// Steps at one moment: a stack that exceeds them does not let time pass.
 const STEPS_IN_PLACE: u32 = 1_000_000;
 
-/// By which port a host reaches each address of another host.
+/// Port by which a host reaches each address of another host.
 type Ways = BTreeMap<IpAddr, Port>;
 
-/// What is at the ends of links that no device is at.
+/// The end of a link without a device.
 pub(crate) struct NoDevice;
 
 impl From<NoDevice> for Option<Tun> {
@@ -54,12 +55,12 @@ pub struct Simulation {
     ends: Vec<[usize; 2]>,
     hosts: Vec<Host>,
     network: (Vec<HostSpec>, Vec<LinkSpec>),
-    /// When routes change, in the order of time, and the ways of every host from then on. Since time zero, and then by the clock.
+    /// Route changes in order of time, with the routes of every host from then on. Relative to time zero, and absolute once that is known.
     reroutes: VecDeque<(u64, Vec<Ways>)>,
     /// Whether time zero is known.
     timed: bool,
     probing: Probing,
-    /// When something leaves each link, and when each host has to run.
+    /// When a packet leaves each link, and when each host must run.
     due: Due,
     /// Wire segments that reached a host.
     segments: u64,
@@ -67,7 +68,7 @@ pub struct Simulation {
     time: Time,
 }
 
-/// When something happens next.
+/// Times of the next events.
 struct Due {
     links: Agenda,
     hosts: Agenda,
@@ -77,20 +78,20 @@ struct Due {
 struct Host {
     name: String,
     addresses: Vec<IpAddr>,
-    /// By which port it reaches each address of another host.
+    /// Port by which it reaches each address of another host.
     router: Router,
     forwards: bool,
     stack: Option<Box<dyn Stack>>,
     commands: Vec<Command>,
     arrived: Vec<Vec<u8>>,
     sockets: BTreeMap<SocketId, SocketReport>,
-    /// The own port of each socket.
+    /// The local port of each socket.
     ports: BTreeMap<SocketId, u16>,
     seen: Seen,
 }
 
 impl Host {
-    /// What a stack says it read, and can't have.
+    /// A number of bytes read that the stack reports and can't have.
     fn lie(&self, report: &SocketReport) -> Option<String> {
         let stack = self.stack.as_ref()?.version();
         let says = format!("'{stack}' reports that it read {} bytes", report.received_bytes);
@@ -104,16 +105,16 @@ impl Host {
     }
 }
 
-/// By what the time of a simulation goes on.
+/// What advances the time of a simulation.
 #[derive(Debug)]
 pub enum Time {
-    /// It is a number, which leaps to whatever is next.
+    /// A purely virtual clock, which jumps to the next event.
     Number,
-    /// By the clock of this guest, which stands still while anything runs: for stacks that go by it, as its own kernel.
+    /// The clock of this guest, which stands still while anything runs: for stacks that depend on it, as its own kernel.
     Guest(Waiting),
 }
 
-/// How a clock of a guest is waited for.
+/// How to wait for a guest's clock.
 #[derive(Debug)]
 pub struct Waiting {
     clock: StillClock,
@@ -122,7 +123,7 @@ pub struct Waiting {
     ready: Vec<u64>,
 }
 
-/// By what the alarm is known, beside the numbers of hosts.
+/// Token of the alarm, beside the numbers of hosts.
 const ALARM: u64 = u64::MAX;
 
 impl Time {
@@ -134,17 +135,17 @@ impl Time {
     }
 }
 
-/// Why [`Simulation::advance`] came back.
+/// Why [`Simulation::advance`] returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reached {
-    /// The moment that was asked for.
+    /// The requested moment came.
     Moment,
     /// A socket got its first byte, its end, or another state.
     Change,
 }
 
 impl Simulation {
-    /// Hosts joined by links, which draw from `seed`; `open` makes the stack of a host that is to have one.
+    /// Builds hosts joined by links, which draw from `seed`; `open` creates the stack of a host that has one.
     pub fn build(
         family: Family,
         hosts: &[HostSpec],
@@ -222,7 +223,7 @@ impl Simulation {
         Ok(simulation)
     }
 
-    /// The moment.
+    /// Current time.
     pub fn now(&self) -> Nanos {
         Nanos(self.now)
     }
@@ -238,7 +239,7 @@ impl Simulation {
         self.hosts.iter().filter_map(version).collect()
     }
 
-    /// Addresses by which a host reaches another: its own on the first link of its way, and the other's on the last.
+    /// Addresses by which a host reaches another: its own on the first link of its route, and the other's on the last.
     pub fn route(&self, from: usize, to: usize) -> Option<(IpAddr, IpAddr)> {
         let network = Network::new(&self.network.0, &self.network.1);
         let path = network.path(&self.hosts[from].name, &self.hosts[to].name).ok()?;
@@ -262,7 +263,7 @@ impl Simulation {
         self.due.hosts.set(host, Some(self.now));
     }
 
-    /// What a host's stack said last of a socket.
+    /// Latest report of a host's stack on a socket.
     pub fn socket(&self, host: usize, socket: SocketId) -> Option<&SocketReport> {
         self.hosts[host].sockets.get(&socket)
     }
@@ -277,7 +278,7 @@ impl Simulation {
         self.segments
     }
 
-    /// Time zero of what changes in time is now.
+    /// Sets time zero of everything that changes over time to now.
     pub fn start_clock(&mut self) {
         self.links.iter_mut().for_each(|(_, link)| link.start_clock(self.now));
         if !std::mem::replace(&mut self.timed, true) {
@@ -297,7 +298,7 @@ impl Simulation {
         }
     }
 
-    /// Goes on until a moment, or until a socket changes.
+    /// Advances to a moment, or until a socket changes.
     pub fn advance(&mut self, until: Nanos) -> Result<Reached> {
         loop {
             let mut changed = false;
@@ -343,14 +344,14 @@ impl Simulation {
         }
     }
 
-    /// Lets happen what is due.
+    /// Handles all due events.
     fn happen(&mut self) {
         self.reroute();
         self.send_probes();
         self.release();
     }
 
-    /// Waits for a moment of the guest's clock, or for a stack that has something to send before; whether there was none.
+    /// Waits for a moment of the guest's clock, or until a stack has something to send; returns whether the moment came.
     fn wait(&mut self, moment: u64) -> Result<bool> {
         let Time::Guest(Waiting { clock, poll, alarm, ready }) = &mut self.time else { return Ok(true) };
         alarm.set(moment)?;
@@ -363,7 +364,7 @@ impl Simulation {
         Ok(ready.is_empty())
     }
 
-    /// Lets all leave the links that is due.
+    /// Releases everything due from the links.
     fn release(&mut self) {
         let mut first = 0;
         while let Some(index) = self.due.links.due(self.now, first) {
@@ -375,7 +376,7 @@ impl Simulation {
         }
     }
 
-    /// A packet leaves a link at a host.
+    /// Handles a packet that leaves a link at a host.
     fn arrive(&mut self, index: usize, leaving: Leaving) {
         let host = &mut self.hosts[self.ends[index][leaving.device]];
         let came_by = Port { link: index as u64, end: leaving.device };
@@ -388,7 +389,7 @@ impl Simulation {
             host.router.pass(&mut packet.data);
             let next = &mut self.links[way.link as usize].1;
             next.meters[way.end].passed_through();
-            // A link without delay lets it out again at this moment: the loop comes to that.
+            // A link without delay releases it at this same moment: the loop handles that.
             next.take_in(way.end, packet, self.now);
             self.due.links.set(way.link as usize, next.next);
             return;
@@ -423,7 +424,7 @@ impl Simulation {
         }
     }
 
-    /// Runs a host's stack; whether a socket changed.
+    /// Runs a host's stack; returns whether a socket changed.
     fn step(&mut self, index: usize) -> Result<bool> {
         let host = &mut self.hosts[index];
         let step = Step {
@@ -460,8 +461,8 @@ impl Simulation {
         }
     }
 
-    /// Sends probes from a host to another at these times, which begin `offset` from now, until a moment, and answers them there: beside
-    /// their stacks, by the same links.
+    /// Sends probes from one host to another at these times, which start `offset` from now, until a moment, and
+    /// answers them there: beside their stacks, by the same links.
     pub fn probe(
         &mut self,
         from: usize,
@@ -474,24 +475,24 @@ impl Simulation {
         Some(self.probing.add(from, route, self.now + offset.as_ns(), times, until.as_ns()))
     }
 
-    /// Sends no more of these probes.
+    /// Stops sending these probes.
     pub fn stop_probe(&mut self, probe: usize) {
         self.probing.stop(probe);
     }
 
-    /// What became of these probes until now.
+    /// Results of these probes so far.
     pub fn probed(&self, probe: usize) -> Probed {
         self.probing.outcome(probe, self.now)
     }
 
-    /// Ends it: what became of the links.
+    /// Ends it; returns the results of the links.
     pub fn finish(self) -> Vec<LinkOutcome> {
         let links = self.links.into_iter().zip(self.wiring);
         links.map(|((spec, link), ports)| outcome(&spec, link.end(false), &ports)).collect()
     }
 }
 
-/// The ways of every host, whose addresses are these.
+/// The routes of every host, which have these addresses.
 fn ways(network: &Network<'_>, hosts: &[HostSpec], addresses: &[Vec<IpAddr>]) -> Vec<Ways> {
     let mut all = vec![Ways::new(); hosts.len()];
     for (target, addresses) in hosts.iter().zip(addresses) {
@@ -504,7 +505,7 @@ fn ways(network: &Network<'_>, hosts: &[HostSpec], addresses: &[Vec<IpAddr>]) ->
     all
 }
 
-/// Whether this is of interest to whoever leads the sockets.
+/// Whether a report is relevant to whoever controls the sockets.
 fn is_change(last: Option<&SocketReport>, report: &SocketReport) -> bool {
     let before = last.map_or(SocketState::Listening, |last| last.state);
     let (received, ended) = last.map_or((0, false), |last| (last.received_bytes, last.ended));

@@ -8,9 +8,9 @@ use bdp_stack::Agenda;
 use bdp_wire::control::{ProbeSample, Probed};
 use bdp_wire::probe::{EchoCount, PROBE_BYTES, Probe};
 
-/// Ports of the probes of one pair of hosts, and behind it of the others.
+/// First port of the probes of one pair of hosts; the others follow.
 const FIRST_PORT: u16 = 1_024;
-/// Where they are answered (echo, RFC 862).
+/// Port where they are answered (echo, RFC 862).
 const ECHO_PORT: u16 = 7;
 const UDP: u8 = 17;
 const UDP_HEADER_BYTES: usize = 8;
@@ -28,11 +28,11 @@ struct ProbeFlow {
     /// Own address and the other's.
     route: (IpAddr, IpAddr),
     first_ns: u64,
-    /// When each is due, since then.
+    /// When each is due, since the start.
     times: ProbeTimes,
     until_ns: u64,
     probes: Vec<ProbeSample>,
-    /// Those that came to the other host.
+    /// Probes that reached the other host.
     echoed: EchoCount,
 }
 
@@ -77,7 +77,7 @@ impl Probing {
         self.due.earliest()
     }
 
-    /// Those that are sent now, each with its host.
+    /// Probes to send now, each with its host.
     pub(super) fn due(&mut self, now: u64) -> Vec<(usize, Vec<u8>)> {
         let mut packets = Vec::new();
         let mut first = 0;
@@ -97,7 +97,7 @@ impl Probing {
         packets
     }
 
-    /// Takes a packet that came to a host, if it is a probe: the answer to be sent, empty where this was one.
+    /// Takes a packet that reached a host, if it is a probe; returns the answer to send, empty if it was an answer itself.
     pub(super) fn arrived(&mut self, packet: &[u8], now: u64) -> Option<Vec<u8>> {
         let probe = Probe::of_packet(packet)?;
         let (from, to) = addresses(packet)?;
@@ -140,7 +140,7 @@ fn addresses(packet: &[u8]) -> Option<(IpAddr, IpAddr)> {
     }
 }
 
-/// An IP packet with a probe.
+/// Builds an IP packet with a probe.
 fn datagram(
     (from, to): (IpAddr, IpAddr),
     (from_port, to_port): (u16, u16),
@@ -178,7 +178,7 @@ fn datagram(
     pseudo.extend([0, UDP]);
     pseudo.extend(LENGTH.to_be_bytes());
     pseudo.extend(&udp);
-    // Zero would mean that there is none.
+    // Zero would mean no checksum.
     let sum = Some(checksum::of(&pseudo)).filter(|&sum| sum != 0).unwrap_or(0xffff);
     udp[6..8].copy_from_slice(&sum.to_be_bytes());
     packet.extend(udp);

@@ -1,4 +1,4 @@
-//! What a host's wire shows of its connections, whatever stack it has: what `TCP_INFO` shows of a kernel's, as far as packets show it.
+//! Facts of a host's connections from its packets, whatever its stack: those of a kernel's `TCP_INFO`, as far as packets show them.
 
 use std::collections::BTreeMap;
 
@@ -16,43 +16,43 @@ pub struct Seen {
 /// One connection, as its host sends it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Connection {
-    /// The sequence number of the SYN, where it was seen.
+    /// Sequence number of the SYN, if it was seen.
     begun: Option<u32>,
-    /// Bytes behind the SYN that were sent, once.
+    /// Bytes sent after the SYN, without retransmissions.
     sent: u64,
-    /// Bytes behind the SYN that were acknowledged.
+    /// Bytes acknowledged after the SYN.
     pub acked_bytes: u64,
-    /// Segments with data that brought nothing new.
+    /// Data segments without new bytes.
     pub retransmits: u64,
-    /// Segments with data.
+    /// Data segments.
     pub segments: u64,
     /// Largest payload of a segment.
     pub largest: u64,
-    /// The window that the other end last announced.
+    /// Window last advertised by the other end.
     pub window_bytes: Option<u64>,
-    /// Shift counts that this end and the other one offered.
+    /// Shift counts offered by this end and the other.
     scale: [Option<u8>; 2],
-    /// The sequence number of the other end's SYN, where it came.
+    /// Sequence number of the other end's SYN, if it was received.
     other_begun: Option<u32>,
-    /// Where the bytes end that came behind it, and how many came, repeated ones included.
+    /// End of the bytes received after it, and their number, including repeated ones.
     reached: u64,
     came: u64,
-    /// How often the other end acknowledged with a selective acknowledgement.
+    /// Acknowledgements from the other end with a SACK option.
     pub sacks: u64,
 }
 
 impl Connection {
-    /// Bytes on their way.
+    /// Bytes in flight.
     pub fn in_flight(&self) -> u64 {
         self.sent.saturating_sub(self.acked_bytes)
     }
 
-    /// Bytes that a stack can have read by now, at most.
+    /// Upper bound of the bytes that a stack can have read by now.
     pub(super) fn readable(&self) -> u64 {
         self.reached.min(self.came)
     }
 
-    /// Whether both ends offered to scale their windows, where both have begun.
+    /// Whether both ends offered window scaling, once both have begun.
     pub fn window_scaling(&self) -> Option<bool> {
         (self.begun.is_some() && self.other_begun.is_some()).then(|| self.scale.iter().all(Option::is_some))
     }
@@ -114,18 +114,18 @@ impl Seen {
         seen.sacks += u64::from(segment.sacks);
         let Some(begun) = seen.begun else { return };
         let acked = beyond(seen.acked_bytes, begun.wrapping_add(1), segment.acknowledgement);
-        // A FIN has a number of its own.
+        // A FIN has its own sequence number.
         seen.acked_bytes = seen.acked_bytes.max(acked.min(seen.sent));
     }
 }
 
-/// The position in a stream of which `first` is the number of the first byte, next to a position that is known.
+/// Stream position of a sequence number, `first` being that of the first byte, nearest to a known position.
 fn beyond(known: u64, first: u32, number: u32) -> u64 {
     let at = first.wrapping_add(known as u32);
     known.saturating_add_signed(i64::from(number.wrapping_sub(at) as i32))
 }
 
-/// What is looked at in a segment.
+/// Fields of a segment.
 struct Segment {
     ports: (u16, u16),
     sequence: u32,
@@ -225,7 +225,7 @@ mod tests {
         assert_eq!((one.window_bytes, one.largest, one.sacks), (Some(200), 1_000, 1));
         assert_eq!(one.readable(), 0);
         assert_eq!(seen.of(5_001), None);
-        // What came twice, or behind a gap, is no more than what there is.
+        // Data received twice, or behind a gap, adds nothing readable.
         for (sequence, data, readable) in
             [(901, 1_000, 1_000), (901, 1_000, 1_000), (2_901, 500, 2_500), (1_901, 10, 2_500)]
         {

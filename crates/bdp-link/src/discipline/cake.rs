@@ -1,5 +1,5 @@
-//! A queue like CAKE (Høiland-Jørgensen, Täht, Morton: "Piece of CAKE", 2018): tins by DSCP, flows in an 8-way set-associative hash, hosts
-//! with equal shares, COBALT in each flow. Its shaper is the direction's rate.
+//! A queue like CAKE (Høiland-Jørgensen, Täht, Morton: "Piece of CAKE", 2018): tins by DSCP, flows in an 8-way
+//! set-associative hash, hosts with equal shares, COBALT in each flow. Its shaper is the direction's rate.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -33,10 +33,10 @@ pub(crate) struct Cake {
 #[derive(Debug, Clone)]
 struct Tin {
     parameters: Parameters,
-    /// Wire bytes that a flow may send in its turn.
+    /// Wire bytes that a flow may send per turn.
     quantum: i64,
     rate_bps: u64,
-    /// When it may send next without taking from the others.
+    /// When it may next send without taking from the others.
     next_at: u128,
     packets: u64,
     bytes: u64,
@@ -44,9 +44,9 @@ struct Tin {
     new: VecDeque<usize>,
     old: VecDeque<usize>,
     decaying: VecDeque<usize>,
-    /// Flows that are sparse or bulk.
+    /// Number of sparse or bulk flows.
     active: usize,
-    /// Bulk flows of each host that sends, and of each that receives.
+    /// Bulk flows of each sending host, and of each receiving one.
     bulk_of: [BTreeMap<u64, i64>; 2],
 }
 
@@ -65,7 +65,7 @@ enum Set {
     #[default]
     None,
     Sparse,
-    /// Counts as sparse, and stands among the bulk ones.
+    /// Counts as sparse, but is listed among the bulk ones.
     SparseWait,
     Bulk,
     Decaying,
@@ -89,7 +89,7 @@ impl Cake {
         Self { config, limit_packets: limit.0, limit_bytes: limit.1, hash, rolls, tins, packets: 0, bytes: 0 }
     }
 
-    /// Drops the head of the flow with the most bytes; `false` where nothing waits.
+    /// Drops the head of the flow with the most bytes; `false` if nothing waits.
     fn drop_from_longest(&mut self, now: Nanos, effects: &mut Effects) -> bool {
         let flows = self.tins.iter().enumerate().flat_map(|(tin, of)| {
             of.flows
@@ -155,7 +155,7 @@ impl Managed for Cake {
     }
 }
 
-/// Of the tins with something to send the last that is within its rate, or else the one that will be soonest.
+/// The last tin with something to send that is within its rate, or else the one that will be soonest.
 fn next_tin(tins: &[Tin], now: Nanos) -> Option<usize> {
     let mut best: Option<(i128, usize)> = None;
     for (index, tin) in tins.iter().enumerate().filter(|(_, tin)| tin.active > 0) {
@@ -195,7 +195,7 @@ impl Tin {
         self.flows[at].as_deref()
     }
 
-    /// The queue of a flow: its own, else a free one of its set, else one that it shares.
+    /// The queue of a flow: its own, else a free one of its set, else a shared one.
     fn find(&mut self, tag: u64, hosts: [u64; 2]) -> usize {
         let direct = (tag % FLOWS as u64) as usize;
         let set = direct / WAYS * WAYS;
@@ -232,7 +232,7 @@ impl Tin {
         }
     }
 
-    /// The next packet, or none where a flow was found empty: then the tins are looked at anew.
+    /// Takes the next packet, or none if a flow was found empty: then the tins are examined again.
     fn take(
         &mut self,
         now: Nanos,
@@ -307,7 +307,7 @@ impl Tin {
         };
     }
 
-    /// Takes what was sent off the tin's own rate, by which it has precedence or not.
+    /// Charges sent bytes to the tin's own rate, which decides its precedence.
     fn charge(&mut self, wire_bytes: u64, now: Nanos) {
         let took = u128::from(wire_bytes) * 8_000_000_000 / u128::from(self.rate_bps);
         let now = u128::from(now.as_ns());
@@ -319,7 +319,7 @@ impl Tin {
     }
 }
 
-/// What a flow may send in its turn: less where its hosts have more bulk flows.
+/// Quantum of a flow: smaller if its hosts have more bulk flows.
 fn quantum(of_tin: i64, bulk_of: &[BTreeMap<u64, i64>; 2], hosts: [u64; 2], isolation: Isolation) -> i64 {
     let load = match isolation {
         Isolation::Flows => 1,
@@ -341,7 +341,7 @@ fn count(bulk_of: &mut [BTreeMap<u64, i64>; 2], hosts: [u64; 2], by: i64) {
     }
 }
 
-/// Which tin a DSCP is for: best effort first, then bulk, then what is above best effort.
+/// The tin of a DSCP: best effort first, then bulk, then those above best effort.
 fn tin_of(tins: Tins, dscp: u8) -> usize {
     const BULK: [u8; 2] = [1, 8];
     match tins {

@@ -1,24 +1,24 @@
-//! COBALT, CAKE's control of one flow's queue: CoDel whose count falls again as it rose, and BLUE for what does not answer.
+//! COBALT, CAKE's AQM of one flow's queue: CoDel whose count falls again as it rose, and BLUE for unresponsive flows.
 //!
-//! The states and roundings are those of Linux, so that decisions fall on the same packets as there.
+//! States and rounding follow Linux, so that decisions fall on the same packets as there.
 
 use bdp_model::units::Nanos;
 
 use crate::ecn;
 use crate::packet::Packet;
 
-/// What BLUE's probability grows by with an overflow, and falls by where the queue is found empty; parts of 2^32.
+/// Increase of BLUE's probability per overflow, and decrease when the queue is found empty; parts of 2^32.
 const MORE: u32 = 1 << 24;
 const LESS: u32 = 1 << 20;
-/// Counts whose root is exact; above, one Newton step follows it closely enough.
+/// Counts with an exact root; above, one Newton step is close enough.
 const EXACT_ROOTS: u32 = 16;
 
-/// Of one tin.
+/// Parameters of one tin.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Parameters {
     pub target: Nanos,
     pub interval: Nanos,
-    /// How long a full packet takes at the tin's rate.
+    /// Time of a full packet at the tin's rate.
     pub packet: Nanos,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct Parameters {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Cobalt {
     count: u32,
-    /// 1 / sqrt(count), as a fraction of 2^32; zero until the flow was signalled to first, which makes its first signal come at once.
+    /// 1 / sqrt(count), as a fraction of 2^32; zero before the flow's first signal, so that this comes at once.
     root: u32,
     dropping: bool,
     drop_next: i64,
@@ -34,7 +34,7 @@ pub(super) struct Cobalt {
     probability_changed: i64,
 }
 
-/// What becomes of a packet whose turn has come.
+/// Fate of a packet whose turn has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Signal {
     None,
@@ -43,7 +43,7 @@ pub(super) enum Signal {
 }
 
 impl Cobalt {
-    /// A packet had to go because the buffer was full.
+    /// Notes that a packet was dropped because the buffer was full.
     pub(super) fn note_overflow(&mut self, parameters: &Parameters, now: Nanos) {
         let now = signed(now);
         if now - self.probability_changed > signed(parameters.target) {
@@ -55,7 +55,7 @@ impl Cobalt {
         self.count = self.count.max(1);
     }
 
-    /// Its queue was found empty when its turn had come.
+    /// Notes that its queue was found empty at its turn.
     pub(super) fn note_empty(&mut self, parameters: &Parameters, now: Nanos) {
         let now = signed(now);
         if self.drop_probability > 0 && now - self.probability_changed > signed(parameters.target) {
@@ -68,12 +68,12 @@ impl Cobalt {
         }
     }
 
-    /// Whether nothing of what it went through is left.
+    /// Whether its state has decayed completely.
     pub(super) fn is_at_rest(&self, now: Nanos) -> bool {
         self.drop_probability == 0 && self.count == 0 && signed(now) >= self.drop_next
     }
 
-    /// What becomes of a packet that arrived then; `roll` draws from 0 to less than 1 for BLUE.
+    /// Decides the fate of a packet that arrived then; `roll` draws from 0 to less than 1 for BLUE.
     pub(super) fn signal(
         &mut self,
         parameters: &Parameters,

@@ -1,7 +1,7 @@
-//! CoDel (RFC 8289): one queue, controlled by how long its packets have waited.
+//! CoDel (RFC 8289): one queue, controlled by its packets' sojourn time.
 //!
-//! Time is counted in units of 1,024 ns and the inverse square root in 16 bits, refined by one Newton step a drop, as in
-//! the appendix of the paper and in Linux; so decisions fall on the same packets as there.
+//! Time is counted in units of 1,024 ns and the inverse square root in 16 bits, refined by one Newton step per
+//! drop, as in the appendix of the paper and in Linux; so decisions fall on the same packets as there.
 
 use bdp_model::queue::Codel as CodelConfig;
 use bdp_model::units::Nanos;
@@ -12,11 +12,11 @@ use super::waiting::Waiting;
 use crate::ecn;
 use crate::verdict::DropCause;
 
-/// From nanoseconds to CoDel's unit of time.
+/// Shift from nanoseconds to CoDel's unit of time.
 const TICK_SHIFT: u32 = 10;
 /// Bits of the inverse square root that are kept.
 const ROOT_BITS: u32 = 16;
-/// A queue with no more bytes behind a packet is never dropped from (RFC 8289, section 4.4): one full packet.
+/// If no more bytes wait behind a packet, it is not dropped (RFC 8289, section 4.4): one full packet.
 const FULL_PACKET: u64 = 1500;
 
 /// One queue with CoDel.
@@ -67,8 +67,8 @@ impl Managed for Codel {
 }
 
 impl Control {
-    /// The next packet of a queue, after those that are dropped before it. `backlog` is what decides whether the queue is
-    /// too short to be dropped from, in IP bytes: of this queue, or of all that share a wire.
+    /// Takes the next packet of a queue, after those dropped before it. `backlog` decides whether the queue is too
+    /// short for drops, in IP bytes: of this queue, or of all that share a wire.
     pub(super) fn take(
         &mut self,
         config: &CodelConfig,
@@ -135,12 +135,12 @@ impl Control {
         Some(packet)
     }
 
-    /// A packet was dropped because too many waited: a reason to drop sooner.
+    /// Notes that a packet was dropped because too many waited: a reason to drop sooner.
     pub(super) fn note_overflow(&mut self) {
         self.count = self.count.wrapping_add(1);
     }
 
-    /// The wire was free and nothing waited.
+    /// Notes that the wire was free and nothing waited.
     pub(super) fn went_idle(&mut self) {
         self.first_above = None;
         self.dropping = false;
@@ -162,7 +162,7 @@ impl Control {
         }
     }
 
-    /// A new dropping state goes on with the rate of the last one, where that ended shortly ago (RFC 8289, section 5.6).
+    /// A new dropping state continues with the rate of the last one, if that ended recently (RFC 8289, section 5.6).
     fn begin_dropping(&mut self, tick: i64, interval: i64) {
         self.dropping = true;
         let delta = self.count.wrapping_sub(self.last_count);

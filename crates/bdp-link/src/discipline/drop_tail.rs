@@ -1,4 +1,4 @@
-//! Drop-tail: first in, first out; what finds no room is dropped on arrival, what finds much before it is marked.
+//! Drop-tail: first in, first out; drops on arrival if the queue is full, marks above a threshold.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use bdp_model::link::QueueLimit;
 use super::waiting::{Backlog, Waiting};
 use crate::service::work_of_bytes;
 
-/// Drop-tail with a limit, and a threshold from which on it marks, in packets or in wire bytes.
+/// Drop-tail with a limit and a marking threshold, in packets or in wire bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct DropTail {
     limit: QueueLimit,
@@ -20,7 +20,7 @@ impl DropTail {
         Self { limit, threshold, queue: VecDeque::new() }
     }
 
-    /// A limit in bytes bounds the newcomer's time exactly: at a rate, at most limit x 8 / rate.
+    /// A limit in bytes bounds a new packet's time exactly: at a rate, at most limit x 8 / rate.
     pub(super) fn admits(&self, backlog: &Backlog, work: u128) -> Option<bool> {
         let room = match self.limit {
             QueueLimit::Packets(limit) => backlog.packets < limit,

@@ -1,4 +1,4 @@
-//! DualPI2 (RFC 9332): a queue for low latency, low loss and scalable throughput beside a classic one, coupled by one PI controller.
+//! DualPI2 (RFC 9332): a low-latency queue for scalable traffic beside a classic one, coupled by one PI controller.
 //!
 //! As in Linux the low-latency queue takes ECT(1) and CE, and is marked by the coupled probability and by a step in its sojourn time.
 
@@ -24,10 +24,10 @@ pub(crate) struct DualPi2 {
     updates: Ticker,
     classic: Fifo,
     low_latency: Fifo,
-    /// The base probability: the classic queue's is its square, the other's it times the coupling factor.
+    /// Base probability: squared for the classic queue, times the coupling factor for the other.
     probability: f64,
     delay_before: Nanos,
-    /// Which queue is next where both have packets: the low-latency one while it is no more than zero.
+    /// Decides which queue is next if both have packets: the low-latency one while it is at most zero.
     credit: i64,
 }
 
@@ -79,7 +79,7 @@ impl DualPi2 {
         if marked { Signal::Mark } else { Signal::None }
     }
 
-    /// Makes up for the updates that were due by now (RFC 9332, appendix A).
+    /// Catches up with the updates due by now (RFC 9332, appendix A).
     fn update(&mut self, now: Nanos) {
         if self.probability == 0.0
             && self.delay_before == Nanos::ZERO
@@ -101,7 +101,7 @@ impl DualPi2 {
                 false => 1.0 / f64::from(self.config.coupling_factor.max(1)),
             };
             self.probability = (self.probability + step).clamp(0.0, most);
-            // It stays at its bound as long as the same packets wait.
+            // It stays at its bound while the same packets wait.
             if self.probability == most && delay > self.config.target && self.updates.skip(now) {
                 let last = self.updates.last();
                 self.delay_before = waited(&self.classic, last).max(waited(&self.low_latency, last));
@@ -162,12 +162,12 @@ impl Managed for DualPi2 {
     }
 }
 
-/// For how long the head of a queue has waited then.
+/// Waiting time of the queue's head at that moment.
 fn waited(queue: &Fifo, at: Nanos) -> Nanos {
     queue.head().map_or(Nanos::ZERO, |head| at.saturating_sub(head.ticket.arrived))
 }
 
-/// What becomes of a packet whose turn has come.
+/// Fate of a packet whose turn has come.
 enum Signal {
     None,
     Mark,

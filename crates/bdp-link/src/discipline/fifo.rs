@@ -1,10 +1,10 @@
-//! What waits in one queue of a discipline, first in, first out.
+//! One queue of a discipline, first in, first out.
 
 use std::collections::VecDeque;
 
 use super::waiting::Waiting;
 
-/// Packets in the order of their arrival, and their IP bytes.
+/// Packets in order of arrival, and their IP bytes.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Fifo {
     packets: VecDeque<Waiting>,

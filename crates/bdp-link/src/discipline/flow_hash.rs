@@ -1,9 +1,8 @@
-//! Which flow a packet belongs to: a seeded hash of addresses, protocol and ports.
+//! Flow of a packet: a seeded hash of addresses, protocol and ports.
 
 use crate::packet::Packet;
 
-/// A hash under a key of its own for each direction, as Linux has one for each discipline: which flows meet in one queue
-/// follows from the seed.
+/// A hash with its own key for each direction, as Linux has for each discipline: which flows share a queue follows from the seed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FlowHash {
     key: u64,
@@ -14,13 +13,13 @@ impl FlowHash {
         Self { key }
     }
 
-    /// The queue of a packet's flow, among so many. What is no IP packet shares one.
+    /// Queue of a packet's flow, among `buckets`. Non-IP packets share one.
     pub(super) fn bucket(self, packet: &Packet, buckets: usize) -> usize {
         let hash = self.of(packet);
         ((u128::from(hash) * buckets as u128) >> 64) as usize
     }
 
-    /// Of its sender and of its receiver.
+    /// Hashes of its sender and of its receiver.
     pub(super) fn hosts(self, packet: &Packet) -> [u64; 2] {
         let (addresses, _, _) = packet.flow();
         let (from, to) = addresses.split_at(addresses.len() / 2);
@@ -37,7 +36,7 @@ impl FlowHash {
     }
 }
 
-/// At most eight bytes as a number.
+/// Up to eight bytes as a number.
 fn word(chunk: &[u8]) -> u64 {
     let mut word = [0; 8];
     word[..chunk.len()].copy_from_slice(chunk);

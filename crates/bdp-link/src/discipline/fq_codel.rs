@@ -12,16 +12,16 @@ use super::managed::{Effects, Managed, OnWire};
 use super::waiting::Waiting;
 use crate::verdict::DropCause;
 
-/// Packets that are dropped at once from the longest queue where the limit is exceeded.
+/// Packets dropped at once from the longest queue if the limit is exceeded.
 const DROP_BATCH: usize = 64;
 
-/// Queues of flows on one wire.
+/// Queues of the flows on one wire.
 #[derive(Debug, Clone)]
 pub(crate) struct FqCodel {
     config: FqCodelConfig,
     limit: u64,
     hash: FlowHash,
-    /// Those that ever had a packet: a flow's control state outlasts its packets.
+    /// Flows that ever had a packet: a flow's control state outlasts its packets.
     flows: Vec<Option<Box<Flow>>>,
     new: VecDeque<usize>,
     old: VecDeque<usize>,
@@ -52,7 +52,7 @@ impl FqCodel {
         }
     }
 
-    /// Drops half of the flow with the most bytes, from its head, and lets its CoDel count that.
+    /// Drops half of the flow with the most bytes, from its head, and notes the overflow in its CoDel.
     fn drop_from_longest(&mut self, now: Nanos, effects: &mut Effects) {
         let longest =
             self.flows.iter_mut().flatten().reduce(|longest, flow| {
@@ -117,7 +117,7 @@ impl Managed for FqCodel {
                 return Some(waiting);
             }
             list.pop_front();
-            // A flow that was new passes the old ones once, so that it can't be new again at once (RFC 8290, section 4.2).
+            // A new flow passes through the old ones once, so that it can't be new again at once (RFC 8290, section 4.2).
             if is_new && !self.old.is_empty() {
                 self.old.push_back(index);
             } else {

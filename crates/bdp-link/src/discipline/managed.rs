@@ -1,4 +1,4 @@
-//! What every queue that manages itself does, what it finds before a packet, and what it did beside what it was asked for.
+//! Interface of queues with active management: their backlog, and effects on other packets.
 
 use std::fmt;
 
@@ -10,19 +10,19 @@ use crate::end::End;
 use crate::random::{Draws, unit_interval};
 use crate::verdict::DropCause;
 
-/// A queue that manages itself: it is offered segments one by one, may drop and mark what waits, and may serve flows out of their order.
+/// An actively managed queue: it is offered segments one by one, may drop and mark waiting packets, and may serve flows out of order.
 pub(crate) trait Managed: fmt::Debug + Send + BoxedClone {
-    /// Takes a segment in: whether it was marked, or why it was dropped.
+    /// Takes a segment; returns whether it was marked, or why it was dropped.
     fn offer(&mut self, waiting: Waiting, on_wire: OnWire, effects: &mut Effects) -> Result<bool, DropCause>;
 
-    /// The next to be served at `now`, after what is dropped before it.
+    /// Takes the next segment to be served at `now`, after dropping those before it.
     fn take(&mut self, now: Nanos, effects: &mut Effects) -> Option<Waiting>;
 
-    /// The wire was free from then on, and nothing waited.
+    /// Notes that the wire was free from then on, and nothing waited.
     fn went_idle(&mut self, _at: Nanos) {}
 }
 
-/// A copy of a queue whose type is not known.
+/// Clones a queue of unknown type.
 pub(crate) trait BoxedClone {
     fn boxed_clone(&self) -> Box<dyn Managed>;
 }
@@ -39,16 +39,16 @@ impl Clone for Box<dyn Managed> {
     }
 }
 
-/// The segment on the wire, which counts for the queue's limit.
+/// The segment on the wire, which counts towards the queue's limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct OnWire {
-    /// One, or none where the wire is free.
+    /// One, or none if the wire is free.
     pub packets: u64,
-    /// Its IP bytes.
+    /// IP bytes of the segment.
     pub bytes: u64,
 }
 
-/// A packet that waited and is gone.
+/// An admitted packet that was dropped.
 #[derive(Debug, Clone)]
 pub(crate) struct Removed {
     pub waiting: Waiting,
@@ -56,11 +56,11 @@ pub(crate) struct Removed {
     pub cause: DropCause,
 }
 
-/// What became of packets that had been admitted.
+/// Effects on packets admitted earlier.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Effects {
     pub removed: Vec<Removed>,
-    /// Packets that were marked when their turn came.
+    /// Packets marked when their turn came.
     pub marked: u64,
 }
 
@@ -76,7 +76,7 @@ impl Effects {
     }
 }
 
-/// Draws of a queue, keyed by the packet.
+/// A queue's random draws, keyed by the packet.
 #[derive(Debug, Clone)]
 pub(crate) struct Rolls(Draws);
 
@@ -94,7 +94,7 @@ impl Rolls {
     }
 }
 
-/// Something that is done at every whole number of a period, made up for when time is known to have passed.
+/// A periodic event at whole multiples of a period, caught up with when time has passed.
 #[derive(Debug, Clone)]
 pub(crate) struct Ticker {
     period: Nanos,
@@ -107,12 +107,12 @@ impl Ticker {
         Self { period, next: period }
     }
 
-    /// Whether one was due by now that has not been done.
+    /// Whether an event due by now is still to be handled.
     pub(super) fn next(&mut self, now: Nanos) -> bool {
         self.next_at(now).is_some()
     }
 
-    /// When it was due.
+    /// Takes the next event due by now; returns its time.
     pub(super) fn next_at(&mut self, now: Nanos) -> Option<Nanos> {
         let at = self.next;
         (at <= now && at < Nanos(u64::MAX)).then(|| {
@@ -121,12 +121,12 @@ impl Ticker {
         })
     }
 
-    /// When it was done last, or left out.
+    /// Time of the last event handled or skipped.
     pub(super) fn last(&self) -> Nanos {
         self.next.saturating_sub(self.period)
     }
 
-    /// Leaves out all that were due by now; whether there were any.
+    /// Skips all events due by now; returns whether there were any.
     pub(super) fn skip(&mut self, now: Nanos) -> bool {
         if self.next > now {
             return false;

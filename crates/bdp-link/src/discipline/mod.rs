@@ -1,10 +1,10 @@
-//! Queue disciplines: who may wait for the wire, and who is next.
+//! Queue disciplines: which packets may wait for the wire, and which is next.
 //!
-//! A discipline is asked at arrival whether a packet finds room, and whenever the wire is free for the next one. It holds
-//! the packets themselves; how much work they are is known to the transmitter.
+//! A discipline is asked on arrival whether a packet finds room, and for the next packet whenever the wire is
+//! free. It holds the packets themselves; the transmitter knows their work.
 //!
-//! Drop-tail decides on arrival alone. Those that manage themselves ([`Discipline::is_managed`]) are offered segments one
-//! by one, may drop and mark what waits, and may serve flows out of their order.
+//! Drop-tail decides on arrival alone. Actively managed ones ([`Discipline::is_managed`]) are offered segments
+//! one by one, may drop and mark waiting packets, and may serve flows out of order.
 
 mod cake;
 mod cobalt;
@@ -68,17 +68,17 @@ impl Discipline {
         })
     }
 
-    /// Drop-tail, whatever else is configured.
+    /// Returns drop-tail, whatever else is configured.
     pub(crate) fn drop_tail(config: &DirectionConfig) -> Self {
         Self::DropTail(DropTail::new(config.limit, config.ecn_threshold))
     }
 
-    /// Whether it decides when a packet's turn comes, too.
+    /// Whether it also decides when a packet's turn comes.
     pub(crate) fn is_managed(&self) -> bool {
         matches!(self, Self::Managed(_))
     }
 
-    /// Offers a segment to a discipline that manages itself: whether it was marked, or why it was dropped.
+    /// Offers a segment to a managed discipline; returns whether it was marked, or why it was dropped.
     pub(crate) fn offer(
         &mut self,
         waiting: Waiting,
@@ -94,7 +94,7 @@ impl Discipline {
         }
     }
 
-    /// The next to be served at `now`, after what is dropped before it.
+    /// Takes the next segment to be served at `now`, after dropping those before it.
     pub(crate) fn take(&mut self, now: Nanos, effects: &mut Effects) -> Option<Waiting> {
         match self {
             Self::DropTail(queue) => queue.dequeue(),
@@ -102,15 +102,15 @@ impl Discipline {
         }
     }
 
-    /// The wire was free from then on, and nothing waited.
+    /// Notes that the wire was free from then on, and nothing waited.
     pub(crate) fn went_idle(&mut self, at: Nanos) {
         if let Self::Managed(queue) = self {
             queue.went_idle(at);
         }
     }
 
-    /// Whether a segment of so much work finds room behind the backlog, and if so whether an ECN-capable one is marked. A
-    /// discipline that manages itself decides when it is offered one.
+    /// Whether a segment of this work fits behind the backlog, and if so whether an ECN-capable one is marked. A
+    /// managed discipline decides when it is offered one.
     pub(crate) fn admits(&self, backlog: &Backlog, work: u128) -> Option<bool> {
         match self {
             Self::DropTail(queue) => queue.admits(backlog, work),
@@ -118,14 +118,14 @@ impl Discipline {
         }
     }
 
-    /// Takes a packet all of whose segments were admitted.
+    /// Queues a packet all of whose segments were admitted.
     pub(crate) fn push(&mut self, waiting: Waiting) {
         if let Self::DropTail(queue) = self {
             queue.push(waiting);
         }
     }
 
-    /// The next to be served, where it is known.
+    /// The next to be served, if known.
     pub(crate) fn head(&self) -> Option<&Waiting> {
         match self {
             Self::DropTail(queue) => queue.head(),
@@ -133,7 +133,7 @@ impl Discipline {
         }
     }
 
-    /// All that wait, in the order in which they are served, where it is known.
+    /// All waiting packets in order of service, if that is known.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Waiting> {
         let known = match self {
             Self::DropTail(queue) => Some(queue.iter()),

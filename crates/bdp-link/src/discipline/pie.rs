@@ -1,6 +1,6 @@
 //! PIE (RFC 8033): drops or marks on arrival, with a probability that follows the queueing delay.
 //!
-//! Delays are those of the packets that were served (RFC 8033, section 5.2, and Linux's default), not derived from a rate of departure.
+//! Delays are measured on served packets (RFC 8033, section 5.2, and Linux's default), not derived from a departure rate.
 
 use bdp_model::queue::Pie as PieConfig;
 use bdp_model::units::Nanos;
@@ -11,17 +11,17 @@ use super::waiting::Waiting;
 use crate::ecn;
 use crate::verdict::DropCause;
 
-/// Two full packets: with less behind the wire nothing is dropped early (RFC 8033, section 4.1).
+/// Two full packets: with less waiting nothing is dropped early (RFC 8033, section 4.1).
 const LEAST_BACKLOG: u64 = 2 * 1500;
 /// How long a queue may grow before anything is dropped early (RFC 8033, section 4.4).
 const BURST_ALLOWANCE: Nanos = Nanos::millis(150);
-/// Above it the probability grows by a further step (RFC 8033, section 5.1).
+/// Delay above which the probability grows by a further step (RFC 8033, section 5.1).
 const HIGH_DELAY: Nanos = Nanos::millis(250);
-/// The most by which the probability grows at once, where it is a tenth or more.
+/// Largest single increase of the probability, if it is a tenth or more.
 const LARGEST_STEP: f64 = 0.02;
-/// From this probability on packets are dropped that could be marked (RFC 8033, section 5.1).
+/// Probability above which ECN-capable packets are dropped too (RFC 8033, section 5.1).
 const MARKED_UP_TO: f64 = 0.1;
-/// Below the first the sum of probabilities since the last drop drops nothing, from the second on it does for sure (RFC 8033, section 5.4).
+/// Below the first, the sum of probabilities since the last drop drops nothing; from the second on it always does (RFC 8033, section 5.4).
 const NOT_BEFORE: f64 = 0.85;
 const FOR_SURE: f64 = 8.5;
 
@@ -31,14 +31,14 @@ pub(crate) struct Pie {
     config: PieConfig,
     limit: u64,
     queue: Fifo,
-    /// Of each offered packet.
+    /// One draw per offered packet.
     rolls: Rolls,
     updates: Ticker,
     probability: f64,
-    /// The probabilities of the packets since the last drop, together.
+    /// Sum of the probabilities since the last drop.
     accumulated: f64,
     burst_allowance: Nanos,
-    /// Delay of the packet that was served last, and at the update before.
+    /// Delay of the last served packet, and at the update before.
     delay: Nanos,
     delay_before: Nanos,
     served_at: Option<Nanos>,
@@ -83,7 +83,7 @@ impl Pie {
         falls
     }
 
-    /// Makes up for the updates that were due by now (RFC 8033, section 4.2).
+    /// Catches up with the updates due by now (RFC 8033, section 4.2).
     fn update(&mut self, now: Nanos) {
         // Nothing changes at rest.
         let rests = self.probability == 0.0 && self.delay == Nanos::ZERO && self.delay_before == Nanos::ZERO;
@@ -96,7 +96,7 @@ impl Pie {
         while self.updates.next(now) {
             let before = (self.probability, self.delay_before);
             self.update_probability();
-            // Nothing was served since, so that the others change nothing either.
+            // Nothing was served since, so the others change nothing either.
             if before == (self.probability, self.delay_before) {
                 self.updates.skip(now);
             }
@@ -141,7 +141,7 @@ impl Pie {
         self.delay_before = delay;
     }
 
-    /// Begins anew, with a burst allowance (RFC 8033, section 4.4).
+    /// Starts again, with a burst allowance (RFC 8033, section 4.4).
     fn reset(&mut self) {
         self.burst_allowance = BURST_ALLOWANCE;
         self.accumulated = 0.0;
@@ -182,7 +182,7 @@ impl Managed for Pie {
         Some(waiting)
     }
 
-    /// The wire has been free since then.
+    /// Notes that the wire has been free since then.
     fn went_idle(&mut self, at: Nanos) {
         self.update(at);
         self.on_wire = OnWire::default();

@@ -1,6 +1,6 @@
 //! RED (Floyd and Jacobson, 1993; RFC 2309): drops or marks on arrival, by the average length of the queue.
 //!
-//! As in Linux it is not gentle: from the upper threshold on everything is dropped or marked.
+//! As in Linux it is not gentle: above the upper threshold everything is dropped or marked.
 
 use bdp_model::queue::Red as RedConfig;
 use bdp_model::units::{Nanos, Rate};
@@ -11,7 +11,7 @@ use super::waiting::Waiting;
 use crate::ecn;
 use crate::verdict::DropCause;
 
-/// Packets of idle time after which nothing is left of an average.
+/// Idle time, in packets, after which an average has decayed completely.
 const FORGOTTEN: u64 = 10_000;
 
 /// One queue with RED.
@@ -22,15 +22,15 @@ pub(crate) struct Red {
     limit_bytes: u64,
     queue: Fifo,
     rolls: Rolls,
-    /// Of each new length in the average.
+    /// Weight of each new length in the average.
     weight: f64,
-    /// How long a packet of average length takes on the wire, nanoseconds.
+    /// Time of a packet of average length on the wire, nanoseconds.
     packet_ns: u64,
-    /// IP bytes.
+    /// Average queue length, IP bytes.
     average: f64,
-    /// Packets since the last one that was dropped or marked; `None` below the lower threshold.
+    /// Packets since the last drop or mark; `None` below the lower threshold.
     count: Option<u64>,
-    /// Drawn anew after each drop or mark.
+    /// Random number, drawn again after each drop or mark.
     drawn: f64,
     idle_since: Option<Nanos>,
 }
@@ -54,8 +54,8 @@ impl Red {
         }
     }
 
-    /// The average with the length that an arrival finds; after an idle time as if that many small packets had come to an empty queue
-    /// (Floyd and Jacobson, section 11).
+    /// Updates the average with the length on arrival; after an idle time as if that many small packets had met an
+    /// empty queue (Floyd and Jacobson, section 11).
     fn average_in(&mut self, backlog: u64, now: Nanos) {
         if let Some(since) = self.idle_since.take() {
             let packets = now.saturating_sub(since).as_ns() / self.packet_ns;
@@ -121,7 +121,7 @@ impl Managed for Red {
         self.queue.pop()
     }
 
-    /// The wire has been free since then.
+    /// Notes that the wire has been free since then.
     fn went_idle(&mut self, at: Nanos) {
         self.idle_since.get_or_insert(at);
     }

@@ -1,25 +1,25 @@
-//! What a queue holds, and what an arrival finds in it.
+//! Content of a queue, and the backlog on arrival.
 
 use bdp_model::units::Nanos;
 
 use crate::duplication::Copy;
 use crate::packet::Packet;
 
-/// What waits for the wire.
+/// A packet waiting for the wire.
 #[derive(Debug, Clone)]
 pub(crate) struct Waiting {
     pub packet: Packet,
-    /// Of its first segment; the indices of the others follow.
+    /// Ticket of its first segment; the indices of the others follow.
     pub ticket: Ticket,
-    /// Wire segments that it is.
+    /// Number of wire segments.
     pub segments: u32,
-    /// Of each segment but the last.
+    /// Wire bits of each segment but the last.
     pub wire_bits: u64,
-    /// Of the last segment.
+    /// Wire bits of the last segment.
     pub last_wire_bits: u64,
 }
 
-/// What a segment carries from its arrival to its departure.
+/// State of a segment from its arrival to its departure.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ticket {
     /// Its index in the direction.
@@ -29,11 +29,11 @@ pub(crate) struct Ticket {
     pub arrived: Nanos,
 }
 
-/// What an arrival finds before it.
+/// Backlog before an arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Backlog {
     /// Segments whose serialisation has not ended.
     pub packets: u64,
-    /// Their work; the segment on the wire counts by what remains of it.
+    /// Their work; the segment on the wire counts by its remaining work.
     pub work: u128,
 }

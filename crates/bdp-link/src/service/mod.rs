@@ -1,8 +1,8 @@
-//! Service: when a packet is finished that starts at a given time.
+//! Service: when a packet that starts at a given time is finished.
 //!
-//! Work is counted in nanobits, 10^9 to the bit: a wire of `r` bit/s does exactly `r` of them in a nanosecond, so no time
-//! and no amount of work is ever rounded. Finishing times are cut to whole nanoseconds; what was cut off is work that the
-//! next packet begins with, for as long as the wire stays busy.
+//! Work is counted in nanobits, 10^9 to the bit: a wire of `r` bit/s does exactly `r` of them in a nanosecond, so
+//! no time and no amount of work is ever rounded. Finishing times are rounded down to whole nanoseconds; the
+//! remainder is work that the next packet begins with, as long as the wire stays busy.
 
 mod rate;
 mod steps;
@@ -21,9 +21,9 @@ pub(crate) use self::work::{work, work_of_bytes};
 /// How a direction's wire serves packets.
 #[derive(Debug, Clone)]
 pub enum Service {
-    /// In no time.
+    /// Takes no time.
     Unlimited,
-    /// At one rate.
+    /// At a constant rate.
     Rate(Rate),
     /// At a rate that changes.
     Steps(Steps),
@@ -32,7 +32,7 @@ pub enum Service {
 }
 
 impl Service {
-    /// That of a direction.
+    /// The service of a direction.
     pub(crate) fn of(config: &DirectionConfig) -> Self {
         match Timed::of(config) {
             Some(timed) => Self::Timed(Box::new(timed)),
@@ -40,14 +40,14 @@ impl Service {
         }
     }
 
-    /// Says when time zero is.
+    /// Sets time zero.
     pub(crate) fn start_clock(&mut self, at: Nanos) {
         if let Self::Timed(timed) = self {
             timed.start_clock(at);
         }
     }
 
-    /// When work is finished that starts at `start`; `None` where that is beyond the clock's range.
+    /// When work that starts at `start` is finished; `None` if that is beyond the clock's range.
     pub(crate) fn finish(&self, start: Nanos, work: u128) -> Option<Finish> {
         match self {
             Self::Unlimited => Some(Finish { at: start, left: 0 }),
@@ -67,7 +67,7 @@ impl Service {
         }
     }
 
-    /// Work that would be finished within the clock's range, or more.
+    /// Upper bound of the work that can be finished within the clock's range.
     pub(crate) fn room(&self, from: Nanos) -> u128 {
         match self {
             Self::Timed(timed) => timed.room(from),
@@ -75,7 +75,7 @@ impl Service {
         }
     }
 
-    /// The least that work takes, whenever it begins.
+    /// Shortest duration of work, whenever it starts.
     pub(crate) fn least(&self, work: u128) -> Nanos {
         match self {
             Self::Unlimited => Nanos::ZERO,

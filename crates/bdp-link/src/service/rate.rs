@@ -1,21 +1,21 @@
-//! A wire of one rate.
+//! A wire of constant rate.
 
 use bdp_model::units::{Nanos, Rate};
 
-/// Where work ends.
+/// End of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Finish {
-    /// Cut to whole nanoseconds.
+    /// Rounded down to whole nanoseconds.
     pub at: Nanos,
-    /// Work that is left then; done before the next nanosecond.
+    /// Remaining work, done before the next nanosecond.
     pub left: u64,
 }
 
-/// When work is finished that starts at `start`.
+/// When work that starts at `start` is finished.
 pub(super) fn finish(rate: Rate, start: Nanos, work: u128) -> Option<Finish> {
     let rate = rate.as_bps();
     let (took, left) = match u64::try_from(work) {
-        // That of every packet which exists: one division of the machine.
+        // Every packet that exists fits here: one machine division.
         Ok(work) => (work.checked_div(rate)?, work % rate),
         Err(_) => {
             let rate = u128::from(rate);

@@ -5,10 +5,10 @@ use bdp_model::units::{Nanos, Rate};
 
 use super::rate::{self, Finish};
 
-/// A rate that changes at given instants. A packet that is on the wire then goes on at the new rate; zero is an outage.
+/// A rate that changes at given instants. A packet on the wire continues at the new rate; zero is an outage.
 #[derive(Debug, Clone)]
 pub struct Steps {
-    /// The first from the beginning of the clock; no two at one instant.
+    /// The first starts with the clock; no two start at one instant.
     stretches: Vec<Stretch>,
 }
 
@@ -16,17 +16,17 @@ pub struct Steps {
 struct Stretch {
     from: Nanos,
     rate: Rate,
-    /// What was done before it, from the beginning of the clock.
+    /// Work done before it, since the start of the clock.
     done: u128,
 }
 
-/// A ramp is a staircase of steps this long, each with the rate of its middle.
+/// A ramp is a staircase of steps of this length, each with the rate of its middle.
 const RAMP_STEP: Nanos = Nanos::millis(1);
-/// A ramp that lasts longer has so many steps.
+/// Number of steps of a longer ramp.
 const RAMP_STEPS: u64 = 10_000;
 
 impl Steps {
-    /// `initial` from the beginning of the clock, then each rate from its instant on; of two at one instant the later given.
+    /// `initial` from the start of the clock, then each rate from its instant on; at equal instants the later entry applies.
     pub fn new(initial: Rate, mut changes: Vec<(Nanos, Rate)>) -> Self {
         changes.sort_by_key(|(at, _)| *at);
         let mut stretches = vec![Stretch { from: Nanos::ZERO, rate: initial, done: 0 }];
@@ -41,7 +41,7 @@ impl Steps {
         Self { stretches }
     }
 
-    /// A timeline's, a ramp as a staircase.
+    /// Steps of a timeline, with ramps as staircases.
     pub(super) fn of(timeline: &Timeline<Rate>) -> Self {
         let moments = timeline.moments();
         let mut changes: Vec<(Nanos, Rate)> = Vec::new();
@@ -71,7 +71,7 @@ impl Steps {
             return Some(Finish { at: start, left: 0 });
         }
         let target = self.done_by(start).checked_add(work)?;
-        // The last stretch at whose beginning something is left, which is not over when it is done.
+        // The last stretch that begins before the target is done.
         let stretch = self.stretches[self.stretches.partition_point(|stretch| stretch.done < target) - 1];
         let from = stretch.from.max(start);
         let done = stretch.done + rate::capacity(stretch.rate, stretch.from, from);
@@ -82,7 +82,7 @@ impl Steps {
         self.done_by(to.max(from)) - self.done_by(from)
     }
 
-    /// Work that is done from the beginning of the clock to an instant.
+    /// Work done from the start of the clock to an instant.
     fn done_by(&self, at: Nanos) -> u128 {
         let stretch = self.stretches[self.stretches.partition_point(|stretch| stretch.from <= at) - 1];
         stretch.done + rate::capacity(stretch.rate, stretch.from, at)
@@ -138,7 +138,7 @@ mod tests {
         use bdp_model::over_time::Moment;
         let moment = |ms, mbps| Moment { at: Nanos::millis(ms), value: Rate::mbps(mbps) };
         let ramp = Steps::of(&Timeline::Ramp(vec![moment(0, 10), moment(1_000, 30), moment(61_000, 0)]));
-        // 20 Mbit/s in the mean for a second, 15 for a minute; then nothing.
+        // 20 Mbit/s on average for a second, 15 for a minute; then nothing.
         assert_eq!(ramp.capacity(Nanos::ZERO, Nanos::secs(1)), work(20_000_000));
         assert_eq!(ramp.capacity(Nanos::secs(1), Nanos::secs(61)), work(900_000_000));
         assert_eq!(ramp.capacity(Nanos::secs(61), Nanos(u64::MAX)), 0);

@@ -1,4 +1,4 @@
-//! A wire that changes in time: one rate before time zero, then steps, ramps or a trace, with outages in which it holds all back.
+//! A wire that changes over time: one rate before time zero, then steps, ramps or a trace, with outages in which it holds everything back.
 
 use bdp_model::link::DirectionConfig;
 use bdp_model::over_time::{Outage, RateOverTime};
@@ -8,17 +8,17 @@ use super::rate::{self, Finish};
 use super::steps::Steps;
 use super::trace::Trace;
 
-/// Outages that one packet may meet. One that meets more never leaves.
+/// Maximum number of outages that one packet may meet. One that meets more never leaves.
 const OUTAGES_MET: u32 = 100_000;
 
-/// Such a wire.
+/// A wire that changes over time.
 #[derive(Debug, Clone)]
 pub struct Timed {
-    /// When time zero is, once that is known.
+    /// Time zero, once known.
     zero: Option<Nanos>,
     before: Wire,
     after: Wire,
-    /// Those in which packets wait.
+    /// Outages in which packets wait.
     outages: Vec<Outage>,
 }
 
@@ -31,7 +31,7 @@ enum Wire {
 }
 
 impl Timed {
-    /// That of a direction; `None` where nothing changes.
+    /// The wire of a direction; `None` if nothing changes.
     pub(super) fn of(config: &DirectionConfig) -> Option<Self> {
         let outages: Vec<Outage> = config.outages.iter().filter(|outage| !outage.drop).copied().collect();
         if config.rate_over_time.is_none() && outages.is_empty() {
@@ -46,7 +46,7 @@ impl Timed {
         Some(Self { zero: None, before, after, outages })
     }
 
-    /// Says when time zero is.
+    /// Sets time zero.
     pub(super) fn start_clock(&mut self, at: Nanos) {
         self.zero = Some(at);
     }
@@ -71,7 +71,7 @@ impl Timed {
         )
     }
 
-    /// Work that is finished some time; more than that where there are outages.
+    /// Upper bound of the work that is ever finished; above the true one if there are outages.
     pub(super) fn room(&self, from: Nanos) -> u128 {
         match self.zero {
             Some(zero) => self.after.capacity(from.saturating_sub(zero), Nanos(u64::MAX) - zero),
@@ -79,13 +79,13 @@ impl Timed {
         }
     }
 
-    /// The least that work takes, whenever it begins.
+    /// Shortest duration of work, whenever it starts.
     pub(super) fn least(&self, work: u128) -> Nanos {
         self.before.least(work).min(self.after.least(work))
     }
 
     fn finish_after(&self, mut start: Nanos, mut work: u128) -> Option<Finish> {
-        // Where it takes for ever without any outage, it does with them.
+        // If it takes for ever without outages, it does with them.
         self.after.finish(start, work)?;
         for _ in 0..OUTAGES_MET {
             let Some((from, until)) = self.outage(start) else { return self.after.finish(start, work) };
@@ -99,12 +99,12 @@ impl Timed {
         None
     }
 
-    /// The first outage that is not over at an instant.
+    /// The first outage not yet over at an instant.
     fn outage(&self, at: Nanos) -> Option<(Nanos, Nanos)> {
         self.outages.iter().filter_map(|outage| outage.next(at)).min()
     }
 
-    /// The stretches of a span in which the wire is not out.
+    /// The parts of a span without an outage.
     fn up(&self, mut from: Nanos, to: Nanos) -> impl Iterator<Item = (Nanos, Nanos)> {
         std::iter::from_fn(move || {
             loop {

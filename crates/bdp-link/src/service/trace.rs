@@ -1,5 +1,5 @@
-//! A wire by opportunities to deliver, as mahimahi's: each takes so many bytes, of as many packets as are there. What an
-//! opportunity finds nothing for is lost. A packet is finished at the opportunity that takes its last byte.
+//! A wire with delivery opportunities, as mahimahi's: each takes a number of bytes, of as many packets as are
+//! there. An unused opportunity is lost. A packet is finished at the opportunity that takes its last byte.
 
 use bdp_model::trace::{OPPORTUNITY_BYTES, Trace as Opportunities};
 use bdp_model::units::Nanos;
@@ -12,13 +12,13 @@ const NS_PER_MS: u64 = 1_000_000;
 /// Opportunities since time zero.
 #[derive(Debug, Clone)]
 pub(super) struct Trace {
-    /// Instants that have some, rising, and how many come before each.
+    /// Instants with opportunities, ascending, and the number before each.
     at: Vec<(u64, u64)>,
-    /// How many there are until the last instant, it included.
+    /// Number of opportunities up to and including the last instant.
     all: u64,
-    /// How many there are at the last instant.
+    /// Number of opportunities at the last instant.
     last: u64,
-    /// The last instant, at which they begin anew where they do.
+    /// The last instant, at which the trace repeats if it does.
     length: u64,
     repeat: bool,
 }
@@ -43,8 +43,8 @@ impl Trace {
         let each = work_of_bytes(OPPORTUNITY_BYTES);
         let before = self.before(start.as_ns());
         let at = self.instant(before + (work - 1) / each)?;
-        // What the instant's opportunities have given up: the next packet goes on from there. Less than 2^64, since the number of
-        // opportunities of an instant is bounded.
+        // Work that the instant's opportunities have done: the next packet continues there. Less than 2^64, since the
+        // number of opportunities of an instant is bounded.
         let left = work - each * (self.before(at) - before);
         Some(Finish { at: Nanos(at), left: u64::try_from(left).ok()? })
     }
@@ -54,7 +54,7 @@ impl Trace {
         (self.before(to) - self.before(from)).saturating_mul(work_of_bytes(OPPORTUNITY_BYTES))
     }
 
-    /// How many opportunities there are before an instant.
+    /// Number of opportunities before an instant.
     fn before(&self, at: u64) -> u128 {
         let (rounds, within) = match self.repeat {
             true => (at / self.length, at % self.length),
@@ -67,7 +67,7 @@ impl Trace {
         u128::from(rounds) * u128::from(self.all) + u128::from(own) - u128::from(ending)
     }
 
-    /// When an opportunity comes that has so many before it.
+    /// When the opportunity comes that has this many before it.
     fn instant(&self, index: u128) -> Option<u64> {
         let all = u128::from(self.all);
         if index >= all && !self.repeat {

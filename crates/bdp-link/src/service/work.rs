@@ -3,12 +3,12 @@
 /// Work of one bit.
 const WORK_PER_BIT: u128 = 1_000_000_000;
 
-/// The work of so many bits.
+/// Work of this many bits.
 pub(crate) fn work(bits: u64) -> u128 {
     u128::from(bits) * WORK_PER_BIT
 }
 
-/// The work of so many bytes.
+/// Work of this many bytes.
 pub(crate) fn work_of_bytes(bytes: u64) -> u128 {
     u128::from(bytes) * 8 * WORK_PER_BIT
 }

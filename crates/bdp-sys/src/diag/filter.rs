@@ -1,5 +1,5 @@
-//! Which sockets the kernel lists: conditions in the bytecode of inet_diag (`struct inet_diag_bc_op`), so that it neither looks
-//! into the others nor copies them.
+//! Filters on the sockets that the kernel lists: conditions in the bytecode of inet_diag (`struct
+//! inet_diag_bc_op`), so that it neither examines nor copies the others.
 
 use std::net::IpAddr;
 
@@ -7,17 +7,17 @@ use std::net::IpAddr;
 const JUMP: u8 = 1;
 const LOCAL: u8 = 7;
 const REMOTE: u8 = 8;
-/// Most conditions: their jumps have 16 bits.
+/// Maximum number of conditions: their jumps have 16 bits.
 pub const MOST_CONDITIONS: usize = 1024;
 
-/// What a socket may have to be listed.
+/// Condition that a listed socket meets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Condition {
-    /// This port at its own end.
+    /// Local port.
     LocalPort(u16),
-    /// This port at the other end.
+    /// Remote port.
     RemotePort(u16),
-    /// This address at the other end, and this port where one is given.
+    /// Remote address, and the remote port if given.
     Remote(IpAddr, Option<u16>),
 }
 
@@ -47,7 +47,7 @@ impl Condition {
     }
 }
 
-/// Bytecode that lets a socket through which meets any of these; `None` where there are none, or too many, and all are listed.
+/// Bytecode that accepts sockets that meet any of these; `None` if there are none, or too many, and all are listed.
 pub(super) fn bytecode(conditions: &[Condition]) -> Option<Vec<u8>> {
     if conditions.is_empty() || conditions.len() > MOST_CONDITIONS {
         return None;
@@ -61,7 +61,7 @@ pub(super) fn bytecode(conditions: &[Condition]) -> Option<Vec<u8>> {
     for (index, mut operation) in operations.into_iter().enumerate() {
         let length = operation.len();
         let left = total - code.len();
-        // Met: on to the jump, or out at the end, where the socket is let through. Not met: past the jump, or past the end.
+        // If met: on to the jump, or out at the end, which accepts. If not met: past the jump, or past the end.
         let no = if index == last { left + 4 } else { length + JUMPS };
         operation[1] = length as u8;
         operation[2..4].copy_from_slice(&(no as u16).to_ne_bytes());
@@ -105,7 +105,7 @@ mod tests {
         for &start in starts.iter().filter(|&&start| start < code.len()) {
             assert!(starts.contains(&(start + half(start))), "from {start} to {}", start + half(start));
         }
-        // Only the last that is not met rejects.
+        // Only the last unmet condition rejects.
         let rejecting = starts.iter().filter(|&&s| s < code.len() && s + half(s) == code.len() + 4).count();
         assert_eq!(rejecting, 1);
         assert_eq!(bytecode(&[]), None);

@@ -1,4 +1,4 @@
-//! The kernel's answers as bytes. Pure, and read in place: nothing is copied, nothing allocated, no length trusted.
+//! Parses the kernel's answers in place: nothing is copied or allocated, no length trusted.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -16,11 +16,11 @@ pub(super) mod attribute {
     pub const SOCKET_MEMORY: u16 = 7;
 }
 
-/// What the kernel reports of one TCP socket, as it lies in the answer.
+/// The kernel's report of one TCP socket, as it lies in the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SocketReport<'a> {
     base: &'a [u8; SOCKET],
-    /// `TCP_INFO`, as long as the kernel has it; empty where it was not asked for, or the kernel left it out.
+    /// `TCP_INFO`, at the kernel's length; empty if it was not requested or the kernel left it out.
     pub info: &'a [u8],
     /// Name of the congestion control.
     pub congestion: Option<&'a str>,
@@ -31,15 +31,15 @@ pub struct SocketReport<'a> {
 /// Memory of a socket, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SocketMemory {
-    /// Taken by packets that were received and not read.
+    /// Memory of received packets not yet read.
     pub received: u32,
     /// `SO_RCVBUF`, as the kernel has it.
     pub receive_buffer: u32,
     /// `SO_SNDBUF`, as the kernel has it.
     pub send_buffer: u32,
-    /// Taken by packets that are to be sent, or to be acknowledged.
+    /// Memory of packets to be sent or acknowledged.
     pub queued: u32,
-    /// Packets that were dropped for want of room; `None` before Linux 4.7.
+    /// Packets dropped for lack of memory; `None` before Linux 4.7.
     pub drops: Option<u32>,
 }
 
@@ -58,16 +58,16 @@ impl SocketReport<'_> {
             return Ipv4Addr::from(octets).into();
         }
         let octets: [u8; 16] = self.base[at..at + 16].try_into().unwrap_or_default();
-        // An IPv6 socket may speak IPv4 (RFC 4291, section 2.5.5.2).
+        // An IPv6 socket may carry IPv4 (RFC 4291, section 2.5.5.2).
         IpAddr::from(Ipv6Addr::from(octets)).to_canonical()
     }
 
-    /// State of the connection, by the numbers of `include/net/tcp_states.h`.
+    /// TCP state, numbered as in `include/net/tcp_states.h`.
     pub fn state(&self) -> u8 {
         self.base[1]
     }
 
-    /// Times that its timer ran out without an acknowledgement: of a SYN, how often that was sent again.
+    /// Timeouts in a row without an acknowledgement; for a SYN, its retransmissions.
     pub fn tries(&self) -> u8 {
         self.base[3]
     }
@@ -82,27 +82,27 @@ impl SocketReport<'_> {
         SocketAddr::new(self.address(24), self.port(6))
     }
 
-    /// A number that no other socket has for as long as the machine is up.
+    /// Cookie of the socket, unique while the machine is up.
     pub fn cookie(&self) -> u64 {
         u64::from(self.word(44)) | u64::from(self.word(48)) << 32
     }
 
-    /// Bytes received and not read by the program.
+    /// Bytes received and not yet read by the program.
     pub fn receive_queue(&self) -> u32 {
         self.word(56)
     }
 
-    /// Bytes written by the program and not acknowledged.
+    /// Bytes written by the program and not yet acknowledged.
     pub fn send_queue(&self) -> u32 {
         self.word(60)
     }
 
-    /// User who owns it.
+    /// User who owns the socket.
     pub fn user(&self) -> u32 {
         self.word(64)
     }
 
-    /// Number by which `/proc/PID/fd` names it; 0 where no program has it any more.
+    /// Inode by which `/proc/PID/fd` names the socket; 0 if no program holds it any more.
     pub fn inode(&self) -> u32 {
         self.word(68)
     }
@@ -113,22 +113,22 @@ impl SocketReport<'_> {
 pub enum Message<'a> {
     /// A socket.
     Socket(SocketReport<'a>),
-    /// All was listed; an error number where the kernel could not go on.
+    /// End of the list; an error number if the kernel could not go on.
     Done(i32),
-    /// The request was refused, by error number; 0 acknowledges it.
+    /// Refusal of the request, by error number; 0 acknowledges it.
     Refused(i32),
-    /// Of no interest here.
+    /// Any other message.
     Other,
 }
 
-/// A message with what its header says.
+/// A message with the facts of its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Envelope<'a> {
-    /// Number of the request that it answers.
+    /// Sequence number of the answered request.
     pub sequence: u32,
     /// Whether the table changed while it was listed, so that sockets may be missing.
     pub interrupted: bool,
-    /// What it carries.
+    /// Content of the message.
     pub message: Message<'a>,
 }
 
@@ -136,7 +136,7 @@ pub struct Envelope<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Malformed;
 
-/// The messages of what one read gave; an error is the last.
+/// The messages of one read; an error is the last.
 pub fn messages(bytes: &[u8]) -> impl Iterator<Item = Result<Envelope<'_>, Malformed>> {
     let mut rest = Some(bytes).filter(|bytes| !bytes.is_empty());
     std::iter::from_fn(move || {
@@ -181,7 +181,7 @@ fn socket(body: &[u8]) -> Option<SocketReport<'_>> {
     Some(report)
 }
 
-/// Kind, value and length of the attribute that `bytes` begin with, where a whole one is there.
+/// Kind, value and length of the attribute that `bytes` begin with, if it is complete.
 fn next_attribute(bytes: &[u8]) -> Option<(u16, &[u8], usize)> {
     let length = usize::from(u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?));
     let kind = u16::from_ne_bytes(bytes.get(2..4)?.try_into().ok()?) & 0x3fff;
@@ -279,9 +279,9 @@ mod tests {
             let read: Vec<_> = messages(&bytes[..cut]).collect();
             assert_eq!(read, [Err(Malformed)], "{cut}");
         }
-        // A length of nothing would be read for ever.
+        // A length of zero would loop for ever.
         assert_eq!(messages(&[0; 64]).collect::<Vec<_>>(), [Err(Malformed)]);
-        // An attribute that is longer than what is there is left out.
+        // An attribute longer than the rest is left out.
         let mut whole = body(libc::AF_INET);
         whole.extend([200, 0, 2, 0, 1]);
         let bytes = message(20, 0, &whole);

@@ -1,7 +1,7 @@
-//! The TCP sockets of a network namespace, whosever they are, as the kernel lists them (sock_diag(7), inet_diag).
+//! All TCP sockets of a network namespace, as the kernel lists them (sock_diag(7), inet_diag).
 //!
-//! A request is one walk through the kernel's table of connections. The kernel locks each socket that it reports for the
-//! microsecond that `TCP_INFO` takes, and changes nothing.
+//! A request is one walk through the kernel's table of connections. The kernel locks each socket that it reports
+//! for the microsecond that `TCP_INFO` takes, and changes nothing.
 
 mod filter;
 mod message;
@@ -22,8 +22,8 @@ use crate::{Result, SysError};
 pub use filter::{Condition, MOST_CONDITIONS};
 pub use message::{Envelope, Malformed, Message, SocketMemory, SocketReport, messages};
 
-/// Connections: all states of `include/net/tcp_states.h` that have two ends, but those that only wait for stray packets (TIME_WAIT) and
-/// closed ones: ESTABLISHED, SYN_SENT, SYN_RECV, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK, CLOSING.
+/// Connections: all states of `include/net/tcp_states.h` with two ends, except TIME_WAIT and CLOSE: ESTABLISHED,
+/// SYN_SENT, SYN_RECV, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK, CLOSING.
 const CONNECTED: u32 = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
 /// LISTEN.
 const LISTENING: u32 = 1 << 10;
@@ -32,48 +32,48 @@ const BOTH_FAMILIES: u16 = 18;
 const BY_FAMILY: u16 = 20;
 /// `INET_DIAG_REQ_BYTECODE`.
 const BYTECODE: u16 = 1;
-/// Bytes read at once: the kernel fills 32 KiB, later versions more.
+/// Buffer of one read: the kernel fills 32 KiB, later versions more.
 const ROOM: usize = 256 << 10;
-/// Of the answers that wait to be read.
+/// Receive buffer for answers that wait to be read.
 const RECEIVE_BUFFER: usize = 1 << 20;
 /// How long the kernel may take for the next part of an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How much is asked of each socket.
+/// How much to request of each socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
-    /// `TCP_INFO`, and the memory of the socket.
+    /// `TCP_INFO` and the socket's memory.
     Figures,
-    /// The congestion control besides.
+    /// Also the congestion control.
     Everything,
 }
 
-/// How a list went.
+/// Result of a list request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Listed {
-    /// Sockets that it had.
+    /// Number of listed sockets.
     pub sockets: u32,
-    /// Whether some may be missing: the kernel said that its table changed meanwhile, or that answers were lost.
+    /// Whether some may be missing: the kernel reported that its table changed meanwhile, or that answers were lost.
     pub incomplete: bool,
 }
 
-/// A socket that asks for sockets.
+/// A sock_diag socket.
 #[derive(Debug)]
 pub struct Diag {
     socket: OwnedFd,
     sequence: u32,
     room: Vec<u8>,
-    /// Whether the kernel lists both families at once; `None` before it was asked.
+    /// Whether the kernel lists both families at once; `None` before the first request.
     lists_both: Option<bool>,
 }
 
 impl Diag {
-    /// Opens one for the network namespace that the calling thread is in.
+    /// Opens one in the calling thread's network namespace.
     pub fn open() -> Result<Self> {
         Self::open_descriptor().and_then(Self::from_descriptor)
     }
 
-    /// The descriptor of one, for another process to go on with.
+    /// Opens one and returns its descriptor, for another process to use.
     pub fn open_descriptor() -> Result<OwnedFd> {
         let opened = socket_with(
             AddressFamily::NETLINK,
@@ -84,17 +84,17 @@ impl Diag {
         opened.map_err(|e| SysError::new("open", "socket for sock_diag", e.into()))
     }
 
-    /// Goes on with one that [`Diag::open_descriptor`] opened, for the namespace in which it did.
+    /// Uses a descriptor from [`Diag::open_descriptor`], for the namespace in which it was opened.
     pub fn from_descriptor(socket: OwnedFd) -> Result<Self> {
-        // A smaller one only takes more reads.
+        // A smaller one only costs more reads.
         let _ = set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER);
         set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))
             .map_err(|e| SysError::new("set a deadline of", "socket for sock_diag", e.into()))?;
         Ok(Self { socket, sequence: 0, room: vec![0; ROOM], lists_both: None })
     }
 
-    /// Lists connections that meet any of the conditions, or all where there are none, and hands each over as it is read. The kernel
-    /// may list more than those.
+    /// Lists connections that meet any of the conditions, or all without conditions, and passes each on as it is
+    /// read. The kernel may list more than those.
     pub fn list(
         &mut self,
         conditions: &[Condition],
@@ -150,7 +150,7 @@ impl Diag {
         }
     }
 
-    /// One request and all of its answer.
+    /// Sends one request and reads its whole answer.
     fn walk(
         &mut self,
         kind: u16,
@@ -167,7 +167,7 @@ impl Diag {
             let read = retry_on_intr(|| net::recv(&self.socket, self.room.as_mut_slice(), RecvFlags::TRUNC));
             let (got, whole) = match read {
                 Ok(read) => read,
-                // Answers were lost: the rest still comes.
+                // Answers were lost; the rest still arrives.
                 Err(Errno::NOBUFS) => {
                     listed.incomplete = true;
                     continue;
@@ -182,11 +182,11 @@ impl Diag {
             }
             for envelope in messages(&self.room[..got]) {
                 let Ok(envelope) = envelope else {
-                    // What did not fit was cut off.
+                    // The rest was cut off.
                     let why = if whole > got { "longer than the buffer" } else { "not a netlink message" };
                     return Err(io::Error::other(format!("an answer of the kernel is {why}")));
                 };
-                // Of a request before, which was given up.
+                // Belongs to an earlier request that was given up.
                 if envelope.sequence != self.sequence {
                     continue;
                 }
@@ -211,13 +211,13 @@ fn failed(source: io::Error) -> SysError {
     SysError::new("list", "TCP sockets (sock_diag)", source)
 }
 
-/// Whether the kernel has no such request or family.
+/// Whether the kernel lacks the request or the family.
 fn is_unsupported(error: &io::Error) -> bool {
     let codes = [libc::EOPNOTSUPP, libc::EINVAL, libc::ENOENT, libc::EAFNOSUPPORT, libc::EPROTONOSUPPORT];
     error.raw_os_error().is_some_and(|code| codes.contains(&code))
 }
 
-/// The family of all conditions, where they have one: an IPv6 address alone is never IPv4's.
+/// The family of all conditions, if they share one: an IPv6 address alone never matches IPv4.
 fn one_family(conditions: &[Condition]) -> Option<i32> {
     let six = |c: &Condition| matches!(c, Condition::Remote(IpAddr::V6(_), _));
     (!conditions.is_empty() && conditions.iter().all(six)).then_some(libc::AF_INET6)
@@ -237,7 +237,7 @@ fn request(
             Detail::Figures => 0,
             Detail::Everything => bit(message::attribute::CONGESTION),
         };
-    /// Of `struct inet_diag_sockid`, all zero: any.
+    /// `struct inet_diag_sockid`, all zero: any socket.
     const ANY: [u8; 48] = [0; 48];
     let mut body = Vec::new();
     if kind == BY_FAMILY {
@@ -246,7 +246,7 @@ fn request(
         body.extend(states.to_ne_bytes());
         body.extend(ANY);
     } else {
-        // struct inet_diag_req: family, lengths of addresses, extensions, socket, states, a number that is no more used.
+        // struct inet_diag_req: family, lengths of addresses, extensions, socket, states, an unused number.
         body.extend([family as u8, 0, 0, extensions]);
         body.extend(ANY);
         body.extend(states.to_ne_bytes());

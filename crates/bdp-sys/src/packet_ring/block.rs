@@ -4,48 +4,47 @@ use std::mem::offset_of;
 
 use libc::{sockaddr_ll, tpacket3_hdr};
 
-/// A packet's own header is followed by the address that it came from or went to.
+/// Offset of the address of the sender or receiver, behind a packet's own header.
 const ADDRESS: usize = size_of::<tpacket3_hdr>().next_multiple_of(16);
-/// Both together.
+/// Length of the header and the address.
 const HEADER: usize = ADDRESS + size_of::<sockaddr_ll>();
 
-/// Within a block: number of packets, and where the first stands, from `struct tpacket_hdr_v1` behind version and
-/// offset.
+/// Offsets within a block of the packet count and of the first packet's offset, from `struct tpacket_hdr_v1` behind version and offset.
 pub(super) const STATUS: usize = 8;
 pub(super) const PACKETS: usize = 12;
 const FIRST: usize = 16;
 
 /// Bytes of the header of `LINUX_SLL2` (<https://www.tcpdump.org/linktypes/LINKTYPE_LINUX_SLL2.html>).
 pub(super) const COOKED_BYTES: usize = 20;
-/// Bytes of a VLAN tag, and of the two addresses that stand before it.
+/// Bytes of a VLAN tag, and of the two addresses before it.
 const TAG_BYTES: usize = 4;
 const ADDRESSES: usize = 12;
-/// Type of a VLAN tag where the kernel does not say which (IEEE 802.1Q).
+/// VLAN tag type if the kernel does not report it (IEEE 802.1Q).
 const VLAN: u16 = 0x8100;
 
-/// What frames begin with.
+/// Header that frames begin with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framing {
-    /// The frame's own header of Ethernet. A VLAN tag that the kernel took out of it is put back.
+    /// The frame's own Ethernet header. A VLAN tag that the kernel took out is put back.
     Ethernet,
-    /// A header of `LINUX_SLL2` in place of the link layer's own, which differs from one device to another.
+    /// A `LINUX_SLL2` header in place of the link layer's own, which differs between devices.
     Cooked,
 }
 
-/// A packet that passed.
+/// A captured packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RingPacket<'a> {
-    /// By the kernel, nanoseconds since 1970.
+    /// Timestamp of the kernel, nanoseconds since 1970.
     pub at_ns: u64,
-    /// Length before it was cut, bytes.
+    /// Original length, bytes.
     pub length: u32,
-    /// Its beginning.
+    /// Captured bytes.
     pub data: &'a [u8],
     /// Whether this host sent it.
     pub is_outgoing: bool,
 }
 
-/// Gives each packet of a block. One that contradicts itself ends the block, as does the last, behind which none begins.
+/// Passes on each packet of a block. An inconsistent one ends the block, as does the last.
 pub(super) fn packets(block: &mut [u8], framing: Framing, each: &mut dyn FnMut(&RingPacket<'_>)) {
     let count = word(block, PACKETS).unwrap_or(0);
     let mut from = word(block, FIRST).unwrap_or(0) as usize;
@@ -57,7 +56,7 @@ pub(super) fn packets(block: &mut [u8], framing: Framing, each: &mut dyn FnMut(&
     }
 }
 
-/// Gives the packet that begins here; returns how far behind it the next one begins.
+/// Passes on the packet at this offset; returns the distance to the next one.
 fn packet(
     block: &mut [u8],
     from: usize,
@@ -101,7 +100,7 @@ fn vlan_tag(bytes: &[u8]) -> Option<[u8; TAG_BYTES]> {
     (status & libc::TP_STATUS_VLAN_VALID != 0).then_some([a, b, c, d])
 }
 
-/// Moves the addresses forward into the room that was asked for, and the tag behind them. Returns where the frame begins.
+/// Moves the addresses forward into the reserved room, and inserts the tag behind them. Returns the frame's offset.
 fn put_tag_back(bytes: &mut [u8], begins: usize, tag: [u8; TAG_BYTES]) -> Option<usize> {
     let to = begins.checked_sub(TAG_BYTES).filter(|&to| to >= HEADER)?;
     bytes.copy_within(begins..begins + ADDRESSES, to);
@@ -109,13 +108,13 @@ fn put_tag_back(bytes: &mut [u8], begins: usize, tag: [u8; TAG_BYTES]) -> Option
     Some(to)
 }
 
-/// Writes the header of `LINUX_SLL2` before a packet. Returns where that begins.
+/// Writes a `LINUX_SLL2` header before a packet. Returns its offset.
 fn cook(bytes: &mut [u8], begins: usize) -> Option<usize> {
     let to = begins.checked_sub(COOKED_BYTES).filter(|&to| to >= HEADER)?;
     let mut header = [0; COOKED_BYTES];
     let address = bytes.get(ADDRESS..HEADER)?;
     let protocol = offset_of!(sockaddr_ll, sll_protocol);
-    // In the order of the network already.
+    // Already in network byte order.
     header[..2].copy_from_slice(&address[protocol..protocol + 2]);
     header[4..8].copy_from_slice(&word(address, offset_of!(sockaddr_ll, sll_ifindex))?.to_be_bytes());
     header[8..10].copy_from_slice(&half(address, offset_of!(sockaddr_ll, sll_hatype))?.to_be_bytes());
@@ -138,7 +137,7 @@ fn half(bytes: &[u8], at: usize) -> Option<u16> {
 mod tests {
     use super::*;
 
-    /// Where data begins: behind the header, with the room that is asked for.
+    /// Offset of the data: behind the header and the reserved room.
     const BEGINS: usize = 112;
     const PLACE: usize = 256;
 
@@ -152,7 +151,7 @@ mod tests {
         kind: u8,
     }
 
-    /// A block with these packets.
+    /// Builds a block with these packets.
     fn block(packets: &[Made<'_>]) -> Vec<u8> {
         let mut block = vec![0; 48];
         block[PACKETS..PACKETS + 4].copy_from_slice(&(packets.len() as u32).to_ne_bytes());
@@ -220,7 +219,7 @@ mod tests {
             let added = (expected.len() - frame.len()) as u32;
             assert_eq!((found[0].1, &found[0].2[..]), (100 + added, expected));
         }
-        // What was cut within the addresses has no place for one.
+        // A frame cut within the addresses has no place for a tag.
         let made = Made { data: b"DDDDDDSSS", length: 100, status: valid, ..Made::default() };
         assert_eq!(read(&mut block(&[made]), Framing::Ethernet)[0].2, b"DDDDDDSSS");
     }

@@ -1,4 +1,4 @@
-//! Memory that the kernel writes packets into, and the word by which each block changes hands.
+//! Memory shared with the kernel, which writes packets into it, and the word by which each block changes hands.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::block::{PACKETS, STATUS};
 use crate::{Result, SysError};
 
-/// The ring of a socket, mapped.
+/// The mapped ring of a socket.
 #[derive(Debug)]
 pub(super) struct Shared {
     mapped: *mut u8,
@@ -17,7 +17,7 @@ pub(super) struct Shared {
 unsafe impl Send for Shared {}
 
 impl Shared {
-    /// Of a socket that has a ring of so many bytes.
+    /// Maps the ring of a socket, which has this size.
     pub(super) fn of(socket: &OwnedFd, bytes: usize) -> Result<Self> {
         // SAFETY: a mapping of the socket's memory at an address of the kernel's choice.
         let mapped = unsafe {
@@ -36,26 +36,26 @@ impl Shared {
         Ok(Self { mapped: mapped.cast(), bytes })
     }
 
-    /// Whether the block that begins here is this process's.
+    /// Whether the block at this offset belongs to this process.
     pub(super) fn is_handed_over(&self, at: usize) -> bool {
         self.word(at + STATUS).load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
     }
 
-    /// Whether there are packets in the block that begins here, whoever has it.
+    /// Whether the block at this offset has packets, whoever owns it.
     pub(super) fn has_packets(&self, at: usize) -> bool {
         self.word(at + PACKETS).load(Ordering::Relaxed) != 0
     }
 
-    /// Works on the block that begins here, where it is this process's, and gives it back.
+    /// Runs `work` on the block at this offset, if it belongs to this process, and gives it back.
     pub(super) fn take(&mut self, at: usize, bytes: usize, work: impl FnOnce(&mut [u8])) -> bool {
         if !self.is_handed_over(at) {
             return false;
         }
         assert!(at + bytes <= self.bytes, "a block lies within the ring");
-        // SAFETY: the range lies within the mapping and is borrowed with `self`; the kernel leaves a block alone from when it is handed over,
-        // which was seen by a load that acquires, until it is given back.
+        // SAFETY: the range lies within the mapping and is borrowed with `self`; the kernel leaves a block alone from
+        // its handover, seen by an acquiring load, until it is given back.
         work(unsafe { std::slice::from_raw_parts_mut(self.mapped.add(at), bytes) });
-        // Whether it has packets is asked before the kernel begins with it again.
+        // Cleared first, as `has_packets` may be asked before the kernel reuses the block.
         self.word(at + PACKETS).store(0, Ordering::Relaxed);
         self.word(at + STATUS).store(libc::TP_STATUS_KERNEL, Ordering::Release);
         true

@@ -1,7 +1,7 @@
-//! What passes a network interface, from a ring of memory that the kernel shares (`AF_PACKET`; packet(7)).
+//! Captures the packets of a network interface from a ring of memory shared with the kernel (`AF_PACKET`; packet(7)).
 //!
-//! The kernel fills a block and hands it over when it is full, or 50 ms after its first packet; a packet costs no system call.
-//! Where every block waits to be read, packets are dropped and counted.
+//! The kernel fills a block and hands it over when it is full, or 50 ms after its first packet; a packet costs no
+//! system call. If every block waits to be read, packets are dropped and counted.
 
 mod block;
 mod memory;
@@ -21,20 +21,20 @@ pub use block::RingPacket;
 use block::{COOKED_BYTES, Framing};
 use memory::Shared;
 
-/// Bytes of the ring; where the system has less the half, and so on down to 4 MiB.
+/// Bytes of the ring; halved, down to 4 MiB, if the system has less.
 pub const RING_BYTES: usize = 32 << 20;
 const LEAST_BYTES: usize = 4 * BLOCK_BYTES;
-/// Bytes of a block: the largest packet that is kept has room in it.
+/// Bytes of a block, which holds the largest packet that is kept.
 const BLOCK_BYTES: usize = 1 << 20;
-/// A block that is not full is handed over after this time, ms.
+/// Time after which a partly filled block is handed over, ms.
 const HELD_MS: u32 = 50;
-/// Bytes of a packet that can be kept.
+/// Largest snap length, bytes.
 pub const LONGEST_SNAP: u32 = 256 << 10;
 
-/// Where packets are captured.
+/// Interface to capture on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interface {
-    /// 0 for all of them.
+    /// Interface index; 0 for all.
     index: u32,
     framing: Framing,
 }
@@ -43,7 +43,7 @@ impl Interface {
     /// All interfaces of the network namespace.
     pub const ANY: Self = Self { index: 0, framing: Framing::Cooked };
 
-    /// The one of this name.
+    /// Returns the interface of this name.
     pub fn named(name: &str) -> Result<Self> {
         let failed = |e: io::Error| SysError::new("find interface", name, e);
         let socket = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None);
@@ -57,29 +57,29 @@ impl Interface {
     }
 }
 
-/// A capture that runs.
+/// A running capture.
 #[derive(Debug)]
 pub struct PacketRing {
-    // Before the socket, whose end frees the kernel's side of it.
+    // Dropped before the socket, whose end frees the kernel's side of it.
     memory: Shared,
     socket: OwnedFd,
     framing: Framing,
     snap: u32,
-    /// The block that is handed over next.
+    /// Index of the block that is handed over next.
     next: usize,
     blocks: usize,
     dropped: u64,
 }
 
 impl PacketRing {
-    /// Begins to capture, and keeps the first `snap` bytes of each packet. Loopback's packets are taken once, as they are received. Needs
-    /// `CAP_NET_RAW`.
+    /// Starts to capture, keeping the first `snap` bytes of each packet. Loopback's packets are captured once, as
+    /// they are received. Needs `CAP_NET_RAW`.
     pub fn open(interface: Interface, snap: u32) -> Result<Self> {
         let kind = match interface.framing {
             Framing::Ethernet => SocketType::RAW,
             Framing::Cooked => SocketType::DGRAM,
         };
-        // Without a protocol nothing comes before all is set.
+        // Without a protocol nothing arrives before everything is set.
         let socket = socket_with(AddressFamily::PACKET, kind, SocketFlags::CLOEXEC, None)
             .map_err(|e| SysError::new("open", "packet socket", e.into()))?;
         let set = |option, value, name| set_number(&socket, libc::SOL_PACKET, option, value, name);
@@ -98,12 +98,12 @@ impl PacketRing {
             blocks: bytes / BLOCK_BYTES,
             dropped: 0,
         };
-        // An interface that is down is bound all the same.
+        // An interface that is down can be bound too.
         ring.check()?;
         Ok(ring)
     }
 
-    /// Link layer of the frames, by its number in captures: Ethernet, or `LINUX_SLL2` of an interface that has another, and of all together.
+    /// Link type of the frames in captures: Ethernet, or `LINUX_SLL2` for other interfaces and for all together.
     pub fn link_type(&self) -> u16 {
         match self.framing {
             Framing::Ethernet => 1,
@@ -111,7 +111,7 @@ impl PacketRing {
         }
     }
 
-    /// Bytes of a frame that are kept, at most: a header or a tag that is put before it counts.
+    /// Largest captured length of a frame, including a header or tag put before it.
     pub fn longest(&self) -> u32 {
         self.snap + COOKED_BYTES as u32
     }
@@ -121,7 +121,7 @@ impl PacketRing {
         self.blocks * BLOCK_BYTES
     }
 
-    /// Waits until packets have come or the time has passed; whether [`take`](Self::take) has some. Fails where the interface went down.
+    /// Waits until packets have arrived or the time has passed; returns whether [`take`](Self::take) has some. Fails if the interface went down.
     pub fn wait(&self, wait_ns: u64) -> Result<bool> {
         if !self.memory.is_handed_over(self.at()) {
             wait_for(self.socket.as_fd(), PollFlags::IN, wait_ns)
@@ -134,7 +134,7 @@ impl PacketRing {
         Ok(has)
     }
 
-    /// Gives the packets of a block, and the block back to the kernel; returns whether there was one.
+    /// Passes on the packets of a block and returns it to the kernel; `false` if there was none.
     pub fn take(&mut self, each: &mut dyn FnMut(&RingPacket<'_>)) -> bool {
         let (at, framing) = (self.at(), self.framing);
         let taken = self.memory.take(at, BLOCK_BYTES, |block| block::packets(block, framing, each));
@@ -144,7 +144,7 @@ impl PacketRing {
         taken
     }
 
-    /// Captures nothing more. What came before can still be taken.
+    /// Stops capturing. Earlier packets can still be taken.
     pub fn stop(&self) -> Result<()> {
         attach(&self.socket, &NOTHING)
     }
@@ -154,7 +154,7 @@ impl PacketRing {
         self.memory.has_packets(self.at())
     }
 
-    /// Packets that were dropped so far for want of room.
+    /// Packets dropped so far for lack of room.
     pub fn dropped(&mut self) -> Result<u64> {
         // SAFETY: plain data for which all-zero is valid.
         let mut counted: libc::tpacket_stats_v3 = unsafe { std::mem::zeroed() };
@@ -170,17 +170,17 @@ impl PacketRing {
             )
         };
         check(done, "read", "PACKET_STATISTICS")?;
-        // The kernel begins again at zero.
+        // The kernel resets its counter on each read.
         self.dropped += u64::from(counted.tp_drops);
         Ok(self.dropped)
     }
 
-    /// Where the next block begins in the ring.
+    /// Offset of the next block in the ring.
     fn at(&self) -> usize {
         self.next * BLOCK_BYTES
     }
 
-    /// What has happened to the socket since it was asked last.
+    /// Returns an error of the socket since the last check.
     fn check(&self) -> Result<()> {
         match get_number(&self.socket, libc::SOL_SOCKET, libc::SO_ERROR, "SO_ERROR")? {
             0 => Ok(()),
@@ -189,9 +189,9 @@ impl PacketRing {
     }
 }
 
-/// Asks for the ring; returns its bytes.
+/// Requests the ring; returns its size in bytes.
 fn make_ring(socket: &OwnedFd) -> Result<usize> {
-    /// Of this version only its own checks ask for frames.
+    /// Required by the kernel's checks alone in this version.
     const FRAME_BYTES: usize = 2048;
     let mut bytes = RING_BYTES;
     loop {
@@ -225,15 +225,15 @@ fn bind(socket: &OwnedFd, index: u32) -> Result<()> {
     check(done, "bind", "packet socket").map(drop)
 }
 
-/// An instruction of classic BPF: code, where to go on if it holds and if not, operand (Linux, `Documentation/networking/filter.rst`).
+/// An instruction of classic BPF: code, jumps if true and if false, operand (Linux, `Documentation/networking/filter.rst`).
 const fn instruction(code: u32, jt: u8, jf: u8, k: u32) -> sock_filter {
     sock_filter { code: code as u16, jt, jf, k }
 }
 
-/// A filter that no packet passes.
+/// A filter that rejects every packet.
 const NOTHING: [sock_filter; 1] = [instruction(libc::BPF_RET, 0, 0, 0)];
 
-/// A filter that passes the first bytes of each packet. Loopback shows a packet when it leaves and when it comes: the first is passed over.
+/// A filter that keeps the first bytes of each packet. Loopback shows a packet when sent and when received: the first is skipped.
 fn once_and_cut(snap: u32) -> [sock_filter; 6] {
     const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
     const IS: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
@@ -248,13 +248,13 @@ fn once_and_cut(snap: u32) -> [sock_filter; 6] {
     ]
 }
 
-/// Puts a filter in place of the one before.
+/// Attaches a filter, replacing the one before.
 fn attach(socket: &OwnedFd, filter: &[sock_filter]) -> Result<()> {
     let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
     set_structure(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program, "SO_ATTACH_FILTER")
 }
 
-/// Sets an option to a structure of the kernel's, which it only reads.
+/// Sets an option to a kernel structure, which the kernel only reads.
 fn set_structure<T>(
     socket: &OwnedFd,
     level: c_int,

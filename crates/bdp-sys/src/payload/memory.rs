@@ -1,8 +1,8 @@
-//! Memory of a process's own, in large pages where the system has them: fewer of them are counted on their way.
+//! Process memory in large pages if available: fewer pages are reference-counted while sending.
 
 use crate::{Result, SysError};
 
-/// What large pages are on nearly every machine.
+/// Size of a large page on nearly every machine.
 const LARGE_PAGE: usize = 2 << 20;
 
 /// Zeroed bytes, aligned to a large page.
@@ -10,7 +10,7 @@ const LARGE_PAGE: usize = 2 << 20;
 pub(super) struct Memory {
     mapped: *mut libc::c_void,
     mapped_bytes: usize,
-    /// Of the first byte, from `mapped`.
+    /// Offset of the first byte from `mapped`.
     from: usize,
     length: usize,
 }

@@ -1,6 +1,6 @@
-//! Bytes to send: the same ones again and again, given to the kernel by reference where it takes them so.
+//! Bytes to send, the same again and again, given to the kernel by reference if it can.
 //!
-//! A [`Payload`] is shared by all streams of a flow; each stream has a [`Writer`], which keeps what is on its way.
+//! A [`Payload`] is shared by all streams of a flow; each stream has a [`Writer`], which keeps what is in flight.
 
 mod memory;
 mod splice;
@@ -17,12 +17,12 @@ use crate::{Result, SysError};
 use memory::Memory;
 use splice::MOST_PARTS;
 
-/// Most bytes of one call, more than a socket takes at once: longer writes are several calls.
+/// Most bytes of one call, more than a socket takes at once; longer writes are several calls.
 const MOST_BYTES: usize = 4 << 20;
-/// Shorter writes are copied: of them handing pages over costs more.
+/// Shorter writes are copied, as passing pages costs more.
 const LEAST_BY_REFERENCE: usize = 16 << 10;
 
-/// How bytes are given to the kernel.
+/// How bytes are passed to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     /// `write`, which copies them from the process.
@@ -31,12 +31,11 @@ pub enum Method {
     Sendfile,
     /// `vmsplice` of large pages into a pipe, and `splice` from there.
     Splice,
-    /// `send` with `MSG_ZEROCOPY`; the kernel reports on the error queue when it needs the bytes no more.
+    /// `send` with `MSG_ZEROCOPY`; the kernel reports on the error queue when it no longer needs the bytes.
     ZeroCopy,
 }
 
-/// Bytes to send, of no pattern that a device on the way could compress. They are the same for all that send, so that a process
-/// has them once, however many flows it serves.
+/// Incompressible bytes to send. All senders share them, so that a process holds them once, however many flows it serves.
 #[derive(Debug)]
 pub struct Payload {
     noise: Arc<Noise>,
@@ -44,19 +43,19 @@ pub struct Payload {
     method: Method,
 }
 
-/// What all payloads begin with.
+/// The bytes that all payloads begin with.
 #[derive(Debug)]
 struct Noise {
     bytes: Memory,
-    /// The same bytes as a file, for `sendfile`.
+    /// The bytes as a file, for `sendfile`.
     file: OnceLock<Option<File>>,
 }
 
-/// The longest that anybody sends.
+/// The longest one in use.
 static NOISE: Mutex<Weak<Noise>> = Mutex::new(Weak::new());
 
 impl Noise {
-    /// Of so many bytes at least.
+    /// Returns noise of at least this length.
     fn of(length: usize) -> Result<Arc<Self>> {
         let mut shared = NOISE.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(noise) = shared.upgrade().filter(|noise| noise.bytes.as_ref().len() >= length) {
@@ -75,8 +74,8 @@ impl Noise {
 }
 
 impl Payload {
-    /// Of this length, or of `MOST_BYTES` where that is less, sent so. Where the system has no pipe for it, it is `sendfile` that sends, and `write` where it can't do that
-    /// either, or where the length is small.
+    /// Creates a payload of this length, at most `MOST_BYTES`. If the system has no pipe for `Splice`, it falls back
+    /// to `sendfile`; if that fails too, or the length is small, to `write`.
     pub fn new(length: usize, method: Method) -> Result<Self> {
         let length = length.min(MOST_BYTES);
         let mut payload = Self { noise: Noise::of(length.max(1))?, length, method };
@@ -96,17 +95,17 @@ impl Payload {
         &self.noise.bytes.as_ref()[..self.length]
     }
 
-    /// How many bytes.
+    /// Length in bytes.
     pub fn length(&self) -> usize {
         self.length
     }
 
-    /// How it is sent.
+    /// Returns how it is sent.
     pub fn method(&self) -> Method {
         self.method
     }
 
-    /// What sends it on one stream.
+    /// Creates the writer for one stream.
     pub fn writer(&self, stream: &TcpStream) -> Result<Writer<'_>> {
         Ok(Writer { payload: self, call: self.call(self.method, stream)? })
     }
@@ -121,13 +120,12 @@ impl Payload {
     }
 }
 
-/// Whether [`Method::Splice`] is there for writes of this length: not where they are short, or where this process may not put its pages
-/// into a pipe.
+/// Whether [`Method::Splice`] is available for writes of this length: not for short ones, nor if this process may not put its pages into a pipe.
 pub fn can_splice(length: usize) -> bool {
     length >= LEAST_BY_REFERENCE && splice::Conduit::is_allowed(&[0; 1])
 }
 
-/// The payload again and again, `length` bytes in all, as far as one call takes it.
+/// The payload repeated to `length` bytes in all, as far as one call takes it.
 fn repeated(bytes: &[u8], length: usize) -> ([IoSlice<'_>; MOST_PARTS], usize) {
     let mut parts = [IoSlice::new(&[]); MOST_PARTS];
     let mut left = length;
@@ -148,18 +146,18 @@ pub struct Writer<'a> {
     call: Call<'a>,
 }
 
-/// What came of a change of the method.
+/// Result of changing the method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// The next bytes go the new way.
+    /// The next bytes use the new method.
     Done,
-    /// Bytes that were taken the old way are still to be sent on.
+    /// Bytes accepted by the old method are still to be sent.
     Pending,
-    /// The system has no room for it, as where a process may open few more descriptors.
+    /// The system lacks resources for it, for example if few descriptors are left.
     Refused,
 }
 
-/// What gives the bytes to the kernel.
+/// The call that passes bytes to the kernel.
 #[derive(Debug)]
 enum Call<'a> {
     Write,
@@ -169,8 +167,8 @@ enum Call<'a> {
 }
 
 impl Writer<'_> {
-    /// Sends `length` bytes, or as many as the kernel takes at once. Where that is more than the payload has, copies and pages are given
-    /// over several times by one call, and other ways send it once.
+    /// Sends `length` bytes, or as many as the kernel takes at once. If that is more than the payload has, `write`
+    /// and `splice` repeat it in one call, and other methods send it once.
     pub fn send(&mut self, stream: &TcpStream, length: usize) -> io::Result<usize> {
         let payload = self.payload.bytes();
         let once = &payload[..length.min(payload.len())];
@@ -189,7 +187,7 @@ impl Writer<'_> {
         }
     }
 
-    /// How it sends.
+    /// Returns the current method.
     pub fn method(&self) -> Method {
         match &self.call {
             Call::Write => Method::Write,
@@ -199,8 +197,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Sends so from now on, unless the kernel still keeps back what it took the other way, or does not provide what it takes: it sends
-    /// as before then.
+    /// Changes the method, unless the kernel still holds bytes of the old one or lacks what the new one needs: the method stays then.
     pub fn change_to(&mut self, method: Method, stream: &TcpStream) -> io::Result<Change> {
         if self.method() == method {
             return Ok(Change::Done);
@@ -218,7 +215,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Sends on what the kernel took before and keeps back; true when nothing is left.
+    /// Sends the bytes that the kernel still holds back; true when none are left.
     pub fn flush(&mut self, stream: &TcpStream) -> io::Result<bool> {
         match &mut self.call {
             Call::Splice(conduit) => conduit.flush(stream),
@@ -226,7 +223,7 @@ impl Writer<'_> {
         }
     }
 
-    /// How many sends by reference the kernel has completed, and how many of them it copied after all.
+    /// Returns the number of completed sends by reference, and how many of them were copied after all.
     pub fn completed(&mut self, stream: &TcpStream) -> (u64, u64) {
         match &mut self.call {
             Call::ZeroCopy(completions) => completions.read(stream),
@@ -242,7 +239,7 @@ fn in_memory(bytes: &[u8]) -> Result<File> {
     Ok(file)
 }
 
-/// Bytes of no pattern that a device on the way could compress, the same each time (splitmix64).
+/// Fills `bytes` with incompressible noise, the same each time (splitmix64).
 pub fn fill_with_noise(bytes: &mut [u8]) {
     let mut state = 0_u64;
     for chunk in bytes.chunks_mut(8) {
@@ -309,7 +306,7 @@ mod tests {
         });
         let payload = Payload::new(70_000, Method::Write).unwrap();
         let mut writer = payload.writer(&near).unwrap();
-        // What each call took is known at once, also of a pipe that keeps some of it back.
+        // Each call reports what it took at once, even through a pipe that holds some of it back.
         let mut taken = Vec::new();
         for turn in 0..40 {
             let method = if turn % 2 == 0 { Method::Write } else { Method::Splice };
@@ -394,7 +391,7 @@ mod tests {
             done = writer.completed(&near);
             std::thread::yield_now();
         }
-        // Loopback copies: there is no device that reads the process's pages.
+        // Loopback copies: no device reads the process's pages.
         assert_eq!(done, (5, 5));
     }
 }

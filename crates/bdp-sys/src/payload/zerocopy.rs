@@ -1,5 +1,5 @@
-//! `MSG_ZEROCOPY`: sends that refer to a process's pages, and the notes on the error queue when they are done
-//! (`Documentation/networking/msg_zerocopy.rst` of Linux).
+//! `MSG_ZEROCOPY`: sends that refer to a process's pages, and the notifications on the error queue when they
+//! complete (`Documentation/networking/msg_zerocopy.rst` of Linux).
 
 use std::io;
 use std::net::TcpStream;
@@ -16,7 +16,7 @@ const CODE_COPIED: u8 = 1;
 
 const ZEROCOPY: SendFlags = SendFlags::from_bits_retain(libc::MSG_ZEROCOPY as u32);
 
-/// What was reported of one stream's sends.
+/// Completions reported for one stream's sends.
 #[derive(Debug)]
 pub(super) struct Completions {
     completed: u64,
@@ -29,9 +29,9 @@ impl Completions {
         Ok(Self { completed: 0, copied: 0 })
     }
 
-    /// Sends by reference. The bytes must not change any more. Where too many notes wait it copies instead.
+    /// Sends by reference. The bytes must not change afterwards. Copies instead if too many notifications wait.
     pub(super) fn send(&mut self, stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
-        // An unread note keeps the stream ready for ever.
+        // An unread notification keeps the stream ready for ever.
         self.read(stream);
         match send(stream, bytes, ZEROCOPY | SendFlags::NOSIGNAL) {
             Err(Errno::NOBUFS) => Ok(send(stream, bytes, SendFlags::NOSIGNAL)?),
@@ -39,11 +39,11 @@ impl Completions {
         }
     }
 
-    /// Takes the notes there are; sends that are done, and how many of them were copied.
+    /// Reads the notifications; returns the completed sends, and how many of them were copied.
     pub(super) fn read(&mut self, stream: &TcpStream) -> (u64, u64) {
         while let Some(note) = next_note(stream) {
             if note.ee_errno == 0 && note.ee_origin == ORIGIN_ZEROCOPY {
-                // A note is of a range of sends, both ends in it; the numbers wrap.
+                // A notification covers a range of sends, both ends included; the numbers wrap.
                 let sends = u64::from(note.ee_data.wrapping_sub(note.ee_info)) + 1;
                 self.completed += sends;
                 if note.ee_code == CODE_COPIED {
@@ -55,7 +55,7 @@ impl Completions {
     }
 }
 
-/// The oldest note on the error queue.
+/// Reads the oldest notification on the error queue.
 fn next_note(stream: &TcpStream) -> Option<libc::sock_extended_err> {
     let (_, beside) =
         control_messages::receive(stream, &mut [], libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT).ok()?;

@@ -1,4 +1,4 @@
-//! What every question has: quantities that are asked with, and an answer in text and JSON.
+//! Common parts of all calculations: input quantities, and an answer in text and JSON.
 
 use std::str::FromStr;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::exit::Outcome;
 use crate::output;
 
-/// What a question is answered with: the same for people and for programs.
+/// The answer to a question, for people and for programs.
 pub(super) struct Answer {
     pub(super) text: String,
     pub(super) json: Value,
@@ -27,13 +27,13 @@ impl Answer {
     }
 }
 
-/// Version of the shape of `--json`.
+/// Schema version of `--json`.
 const SCHEMA: &str = "bdp.calc/1";
 
 /// Payload of a segment on a path with an MTU of 1500 bytes, IPv4 and timestamps.
 pub(super) const MSS_BYTES: &str = "1448";
 
-/// Payload bytes of a segment: what fits in an IPv4 packet beside 40 bytes of headers.
+/// Parses the payload bytes of a segment: what fits in an IPv4 packet besides 40 bytes of headers.
 pub(super) fn mss(text: &str) -> Result<u64, String> {
     const LARGEST_BYTES: u64 = 65_495;
     let bytes = positive::<ByteCount>(text)?.as_bytes();
@@ -43,7 +43,7 @@ pub(super) fn mss(text: &str) -> Result<u64, String> {
     Ok(bytes)
 }
 
-/// A quantity above zero.
+/// Parses a quantity above zero.
 pub(super) fn positive<T: FromStr<Err = UnitError> + Default + PartialEq>(text: &str) -> Result<T, String> {
     let quantity = text.parse::<T>().map_err(|error| error.to_string())?;
     if quantity == T::default() {

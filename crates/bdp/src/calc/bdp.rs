@@ -32,7 +32,7 @@ pub struct BdpArgs {
 }
 
 impl BdpArgs {
-    /// The window.
+    /// Calculates the window.
     pub fn answer(self) -> anyhow::Result<Answer> {
         absurd::note_time("--rtt", self.rtt);
         absurd::note_rate("--rate", Some(self.rate));

@@ -52,7 +52,7 @@ pub struct LossArgs {
     rto: Option<Nanos>,
 }
 
-/// A loss probability at which the models mean something.
+/// Parses a loss probability at which the models apply.
 fn loss(text: &str) -> Result<Probability, String> {
     let loss = positive::<Probability>(text).map_err(|error| match error.as_str() {
         "it must be more than 0" => "without loss these models give no limit: use 'bdp calc rate'".to_owned(),
@@ -65,7 +65,7 @@ fn loss(text: &str) -> Result<Probability, String> {
 }
 
 impl LossArgs {
-    /// The table of rates under a loss, or of losses that a rate tolerates.
+    /// Calculates the table of rates at a given loss, or of losses that a rate tolerates.
     pub fn answer(self) -> Answer {
         absurd::note_time("--rtt", self.rtt);
         absurd::note_rate("--rate", self.rate);

@@ -1,4 +1,4 @@
-//! `bdp calc`: the models of [`bdp_model::path`], one file a question.
+//! `bdp calc`: the models of [`bdp_model::path`], one file per question.
 
 mod answer;
 mod bdp;

@@ -31,7 +31,7 @@ pub struct OverheadArgs {
 }
 
 impl OverheadArgs {
-    /// The table of goodputs by medium and headers.
+    /// Calculates the table of goodputs by medium and headers.
     pub fn answer(self) -> Answer {
         absurd::note_rate("--rate", Some(self.rate));
         let mut rows =
@@ -72,7 +72,7 @@ impl OverheadArgs {
     }
 }
 
-/// A cell that may be empty: where an MTU leaves no room, there is no payload.
+/// A cell that may be empty: an MTU that leaves no room has no payload.
 fn or_dash<T>(value: Option<T>, print: impl Fn(T) -> String) -> String {
     value.map_or_else(|| "-".to_owned(), print)
 }

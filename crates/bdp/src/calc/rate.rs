@@ -53,7 +53,7 @@ pub struct RateArgs {
 }
 
 impl RateArgs {
-    /// The rate, plain and as a sender reaches it.
+    /// Calculates the rate, ideal and with a sender's overhead.
     pub fn answer(self) -> anyhow::Result<Answer> {
         absurd::note_time("--rtt", self.rtt);
         absurd::note_rate("--link", self.link);

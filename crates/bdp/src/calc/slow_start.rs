@@ -49,7 +49,7 @@ pub struct SlowStartArgs {
 }
 
 impl SlowStartArgs {
-    /// Round trips, time, and what the full rate would have sent beside.
+    /// Calculates round trips, time, and the bytes that the full rate would have sent.
     pub fn answer(self) -> anyhow::Result<Answer> {
         absurd::note_time("--rtt", self.rtt);
         absurd::note_rate("--rate", self.rate);
@@ -85,7 +85,7 @@ impl SlowStartArgs {
         })
     }
 
-    /// The window given, or the one of the rate given; `None` where that is too large for a number of bytes.
+    /// The window given, or that of the rate given; `None` if it exceeds a number of bytes.
     fn window_to_reach(&self) -> Option<ByteCount> {
         match (self.window, self.rate) {
             (Some(window), _) => Some(window),

@@ -1,6 +1,6 @@
 //! Numbers and columns of plain text.
 
-/// `value` with so many significant digits, in plain decimals: 3.694, 116.8, 9493.
+/// `value` with this many significant digits, in plain decimals: 3.694, 116.8, 9493.
 pub fn digits(value: f64, significant: i32) -> String {
     if value == 0.0 || !value.is_finite() {
         return value.to_string();
@@ -10,7 +10,7 @@ pub fn digits(value: f64, significant: i32) -> String {
     format!("{value:.decimals$}")
 }
 
-/// Lines of columns, two spaces apart, each as wide as its widest cell; columns named in `right` end flush.
+/// Lines of columns, two spaces apart, each as wide as its widest cell; columns named in `right` are right-aligned.
 pub fn columns<const N: usize>(rows: &[[String; N]], right: &[usize]) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: [usize; N] = std::array::from_fn(width);

@@ -1,4 +1,4 @@
-//! What the captures of a run say by themselves, beside what its hosts reported.
+//! Findings from the captures of a run alone, beside its hosts' reports.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -10,7 +10,7 @@ use bdp_run::pcap::{FLOWS_MEMORY_BYTES, PcapPlan, Source};
 
 use crate::output;
 
-/// More lines than these would bury the table.
+/// Maximum number of lines, so that the table stays visible.
 const MOST: usize = 12;
 
 /// A line for each capture: its largest flow, and what limits that.
@@ -34,7 +34,7 @@ fn line(path: &str) -> String {
     let plan = PcapPlan { sources, filter: Filter::all(), memory_bytes: FLOWS_MEMORY_BYTES };
     match plan.run(&AtomicBool::new(false)) {
         Ok(captures) => captures.iter().map(|capture| capture_line(capture, &output::style())).collect(),
-        // The run itself went well.
+        // The run itself succeeded.
         Err(error) => format!("capture  {error}\n"),
     }
 }

@@ -1,4 +1,4 @@
-//! `bdp lab conformance`: every stack held against one suite.
+//! `bdp lab conformance`: runs one suite on every stack.
 
 use std::fmt::Write;
 
@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 use crate::exit::{Exit, Outcome};
 use crate::output::print;
 
-/// The schema of its JSON.
+/// Schema of its JSON.
 const SCHEMA: &str = "bdp.conformance/1";
-/// Columns of the first one.
+/// Width of the first column.
 const NAME_WIDTH: usize = 24;
-/// Columns of a page.
+/// Width of a page.
 const WIDTH: usize = 80;
 
 #[derive(clap::Args)]
@@ -34,11 +34,11 @@ pub struct ConformanceArgs {
     json: bool,
 }
 
-/// A stack, and what came of it.
+/// A stack and its result.
 type Tried = (Stack, Result<Conformance, String>);
 
 impl ConformanceArgs {
-    /// Tries each and prints a table.
+    /// Tests each stack and prints a table.
     pub fn run(self) -> Outcome {
         let keeper = crate::guest::commands().keeper;
         let named = !self.stacks.is_empty();
@@ -69,7 +69,7 @@ impl ConformanceArgs {
     }
 }
 
-/// Every stack that bdp knows by name but this machine's kernel.
+/// Every stack that bdp knows by name except this machine's kernel.
 fn all() -> Vec<Stack> {
     let kernels = Stack::GUESTS.map(Stack::Guest);
     let others = [StepStack::Smoltcp].into_iter().chain(StepStack::BUILT.map(StepStack::Built));
@@ -124,7 +124,7 @@ fn text(tried: &[Tried]) -> String {
     text
 }
 
-/// Words in lines of so many columns.
+/// Wraps words into lines of at most `width` columns.
 fn textwrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
@@ -157,21 +157,21 @@ fn as_value(tried: &[Tried]) -> Value {
     })
 }
 
-/// What became of the suite.
+/// Results of the conformance suite.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Document {
-    /// Name and version of this document's shape.
+    /// Name and version of this document's schema.
     #[cfg_attr(test, schemars(extend("const" = SCHEMA)))]
     schema: &'static str,
     /// Version of bdp.
     bdp: &'static str,
-    /// Nothing of it is stored.
+    /// Always null: nothing is stored.
     run: (),
-    /// What every stack is compared with, in the order of a connection's life.
+    /// Points that every stack is tested on, in the order of a connection's life.
     #[cfg_attr(test, schemars(length(min = 1)))]
     points: Vec<PointText>,
-    /// Each stack.
+    /// Results of each stack.
     stacks: Vec<StackOutcomes>,
 }
 
@@ -179,35 +179,35 @@ pub(crate) struct Document {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct PointText {
-    /// In a word or two.
+    /// Name, a word or two.
     name: &'static str,
-    /// What is asked of a stack.
+    /// Required behaviour of a stack.
     what: &'static str,
-    /// Where it is asked.
+    /// Specification that requires it.
     source: &'static str,
 }
 
-/// What became of a stack.
+/// Results of a stack.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct StackOutcomes {
-    /// What `stack =` takes.
+    /// Name that `stack =` takes.
     name: String,
-    /// Name and version; null if it could not be tried.
+    /// Name and version; null if it could not be tested.
     version: Option<String>,
-    /// In the order of the points; empty if the stack could not be tried.
+    /// Outcomes in the order of the points; empty if the stack could not be tested.
     outcomes: Vec<PointOutcome>,
-    /// Why the stack could not be tried.
+    /// Why the stack could not be tested; null if it was.
     error: Option<String>,
 }
 
-/// What became of a point.
+/// Outcome of a point.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct PointOutcome {
-    /// Its name.
+    /// Name of the point.
     point: String,
-    /// Whether it was met; null if it could not be tried.
+    /// Whether the stack met it; null if it could not be tested.
     met: Option<bool>,
     /// How it was met, or why not; may be empty.
     note: String,

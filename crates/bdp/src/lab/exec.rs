@@ -1,4 +1,4 @@
-//! `bdp lab exec`: programs of one's own on the hosts of an emulated path.
+//! `bdp lab exec`: the user's programs on the hosts of an emulated path.
 
 use std::path::PathBuf;
 use std::sync::mpsc::sync_channel;
@@ -47,16 +47,16 @@ pub struct PathArgs {
     store: StoreArgs,
 }
 
-/// A path as it was asked for.
+/// The requested path.
 pub struct AskedPath {
-    /// Its case.
+    /// Case of the path.
     pub case: CaseSpec,
-    /// The scenario's file.
+    /// Text of the scenario's file.
     text: String,
 }
 
 impl PathArgs {
-    /// The one case of the scenario that programs run on.
+    /// Finds the one case of the scenario that programs run on.
     pub fn find(&self, clock: Option<(String, String)>) -> anyhow::Result<AskedPath> {
         let options = PlanOptions {
             seed: self.seed,
@@ -87,12 +87,12 @@ impl PathArgs {
         Ok(AskedPath { case, text: scenario.text().to_owned() })
     }
 
-    /// Where captures go.
+    /// Location of the captures.
     pub fn captures(&self, case: &CaseSpec) -> anyhow::Result<Option<CaptureOrder>> {
         super::work::capture_order(self.capture.clone(), std::slice::from_ref(case))
     }
 
-    /// Stores the record; the run's id, where there is a store.
+    /// Stores the record; returns the run's id, if there is a store.
     pub fn keep(&self, record: &Record, path: &AskedPath) -> anyhow::Result<Option<String>> {
         let Some(mut store) = self.store.open()? else { return Ok(None) };
         let typed = command_line::typed();
@@ -101,13 +101,13 @@ impl PathArgs {
         kept.map(Some).map_err(refusal)
     }
 
-    /// The command that prints a run again.
+    /// Command that prints a run again.
     pub fn again(&self, run: &str) -> String {
         self.store.show_command(run)
     }
 }
 
-/// What an error of the running of programs comes to.
+/// Turns an error in running programs into one with an exit code.
 pub fn refusal(error: RunError) -> anyhow::Error {
     match error {
         RunError::Store(error) => refuse(error),
@@ -160,7 +160,7 @@ pub struct ExecArgs {
     command: Vec<String>,
 }
 
-/// Reads `HOST=LINE`.
+/// Parses `HOST=LINE`.
 fn on_host(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((host, line)) if !host.trim().is_empty() && !line.trim().is_empty() => {
@@ -245,7 +245,7 @@ impl ExecArgs {
     }
 }
 
-/// Runs a plan by the clock of its case. By the real one what asks bdp to end goes to the programs.
+/// Runs a plan by the clock of its case. By the real clock, signals that ask bdp to end are passed to the programs.
 pub fn run(plan: &ExecPlan, watch: &mut dyn FnMut(ExecEvent<'_>)) -> anyhow::Result<Record> {
     let (outbox, inbox) = sync_channel(exec::MESSAGES_MOST);
     let asked = outbox.clone();
@@ -258,7 +258,7 @@ pub fn run(plan: &ExecPlan, watch: &mut dyn FnMut(ExecEvent<'_>)) -> anyhow::Res
     exec::run(plan, &program::commands(), (outbox, inbox), watch).map_err(refusal)
 }
 
-/// What a run came to, and how to see it again.
+/// Summary of a run, and how to print it again.
 pub fn summary(record: &Record, again: Option<&str>) -> String {
     let mut text = bdp_report::programs(record, &output::style_of_errors());
     if let Some(again) = again {

@@ -1,4 +1,4 @@
-//! `bdp lab import` and `bdp lab export`: paths as other emulators state them.
+//! `bdp lab import` and `bdp lab export`: paths in the formats of other emulators.
 
 use std::io::Read;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::source;
 use crate::exit::{self, Outcome};
 use crate::output;
 
-/// Larger files are no configurations.
+/// Larger files are rejected as configurations.
 const LARGEST_FILE: u64 = 1 << 20;
 
 /// Arguments of `bdp lab import`.
@@ -43,7 +43,7 @@ pub struct ImportArgs {
 }
 
 impl ImportArgs {
-    /// Does what was asked.
+    /// Imports a path.
     pub fn run(self) -> Outcome {
         let refused = |error: foreign::ImportError| exit::usage(format!("cannot import: {error}"));
         let Imported { text, left_out } = if !self.netem.is_empty() {
@@ -59,7 +59,7 @@ impl ImportArgs {
         } else {
             foreign::import(&read(self.file.as_deref().unwrap_or("-"))?).map_err(refused)?
         };
-        // Traces are read when it runs.
+        // Traces are read when the scenario runs.
         if !text.contains("trace =") {
             Scenario::parse("imported", &text).map_err(|error| {
                 exit::usage(format!("cannot import: the result is not a valid scenario: {error}"))
@@ -101,7 +101,7 @@ pub struct ExportArgs {
 }
 
 impl ExportArgs {
-    /// Does what was asked.
+    /// Exports a path.
     pub fn run(self) -> Outcome {
         let options = PlanOptions { repetitions: Some(1), links_alone: true, ..self.plan.options() };
         let scenario = source::load(&self.scenario, &options)?;
@@ -109,7 +109,7 @@ impl ExportArgs {
         let mut commands: Vec<(String, String)> = Vec::new();
         for case in &cases {
             let text = foreign::netem_commands(case);
-            // Cases that differ in their hosts or flows have the same links.
+            // Cases that differ only in their hosts or flows have the same links.
             if !commands.iter().any(|(_, same)| *same == text) {
                 commands.push((case.key(), text));
             }

@@ -1,4 +1,4 @@
-//! `bdp lab list` and what `bdp lab check` prints.
+//! `bdp lab list` and the output of `bdp lab check`.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub fn run(name: Option<&str>, as_json: bool) -> Outcome {
     };
     let mut rows = Vec::new();
     for (name, text) in wanted {
-        // A shipped file that can't be read is a bug, and a test's business.
+        // An unreadable shipped file is a bug, which a test finds.
         let scenario = Scenario::parse(name, text).map_err(anyhow::Error::from)?;
         let cases = scenario.plan(&PlanOptions::default()).map_err(anyhow::Error::from)?;
         rows.push((scenario, cases, text));
@@ -60,7 +60,7 @@ pub fn run(name: Option<&str>, as_json: bool) -> Outcome {
     print(&text)
 }
 
-/// What a check found.
+/// Result of a check.
 pub fn checked(scenario: &Scenario, cases: &[CaseSpec], each: bool) -> String {
     let mut text = format!(
         "{}: valid, {} {}, about {}\n",
@@ -77,7 +77,7 @@ pub fn checked(scenario: &Scenario, cases: &[CaseSpec], each: bool) -> String {
     text
 }
 
-/// How long these cases take on a machine that disturbs none of them.
+/// Expected time of these cases on an undisturbed machine.
 pub fn usual_time(cases: &[CaseSpec]) -> Duration {
     bdp_run::schedule::usual_time(cases)
 }

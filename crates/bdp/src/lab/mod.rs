@@ -66,7 +66,7 @@ enum LabCommand {
 }
 
 impl LabArgs {
-    /// Does what was asked.
+    /// Runs the subcommand.
     pub fn run(self) -> Outcome {
         match self.command {
             LabCommand::Run(args) => args.run(),
@@ -206,13 +206,13 @@ impl RunArgs {
     }
 }
 
-/// What is done with the records when a run is over.
+/// What to do with the records when a run is over.
 pub struct Ending {
     /// Whether JSON is printed instead of the table.
     pub as_json: bool,
-    /// The run's id, where it is stored.
+    /// The run's id, if it is stored.
     pub run: Option<String>,
-    /// The command that prints it again, where the run is stored.
+    /// The command that prints it again, if the run is stored.
     pub again: Option<String>,
     /// Lines that follow the table.
     pub next: &'static str,
@@ -220,19 +220,19 @@ pub struct Ending {
     pub page: Option<Page>,
 }
 
-/// A page to write about a run.
+/// A page about a run.
 pub struct Page {
-    /// Where it goes.
+    /// Path of the page.
     pub path: PathBuf,
-    /// What its author writes on it.
+    /// Author's text on the page.
     pub words: PageWords,
-    /// Whether it was asked for: otherwise a folder that can't be written is no failure.
+    /// Whether it was requested: otherwise an unwritable folder is no failure.
     pub required: bool,
-    /// Path of the store, where it was given.
+    /// Path of the store, if it was given.
     pub store: Option<String>,
 }
 
-/// Prints what was measured, also where an error ended the run, and gives what bdp ends with.
+/// Prints the results, even if an error ended the run, and returns bdp's exit.
 pub fn finish(outcome: Result<Vec<Record>, (Vec<Record>, anyhow::Error)>, ending: &Ending) -> Outcome {
     let again = ending.again.as_deref();
     finish_with(outcome, |records| {
@@ -247,7 +247,7 @@ pub fn finish(outcome: Result<Vec<Record>, (Vec<Record>, anyhow::Error)>, ending
     })
 }
 
-/// As [`finish`], with a way of printing of one's own.
+/// As [`finish`], with the caller's own printing.
 pub fn finish_with(
     outcome: Result<Vec<Record>, (Vec<Record>, anyhow::Error)>,
     print: impl FnOnce(&[Record]) -> anyhow::Result<()>,
@@ -264,7 +264,7 @@ pub fn finish_with(
     outcome.and_then(|exit| printed.map(|()| exit))
 }
 
-/// What follows the table: the next commands, and last the path of the page. Beside JSON it goes to standard error.
+/// Text after the table: the next commands, and last the path of the page. With JSON it goes to standard error.
 fn closing(records: &[Record], ending: &Ending) -> anyhow::Result<String> {
     let mut text = match ending.as_json {
         true => String::new(),
@@ -324,7 +324,7 @@ impl CheckArgs {
             stacks.extend(by_virtual_clock.flat_map(stacks_of));
         }
         if stacks.is_empty() {
-            // They could run by it all the same.
+            // They might use it too.
             stacks.insert(None);
         }
         for stack in stacks {
@@ -342,7 +342,7 @@ impl CheckArgs {
     }
 }
 
-/// The stacks of a case: its kernel, or each that is none; `None` where it names none.
+/// Stacks of a case: its kernel, or each that is no kernel; `None` if it names none.
 fn stacks_of(case: &CaseSpec) -> Vec<Option<Stack>> {
     if !case.runs_in_steps() {
         return vec![case.stack().cloned()];
@@ -351,7 +351,7 @@ fn stacks_of(case: &CaseSpec) -> Vec<Option<Stack>> {
 }
 
 impl CheckArgs {
-    /// What is said of a scenario that has no flows; `None` of one that has.
+    /// Message for a scenario without flows; `None` if it has some.
     fn links_alone(&self, name: &str) -> anyhow::Result<Option<String>> {
         let options = PlanOptions { links_alone: true, ..self.plan.options() };
         let scenario = source::load(name, &options)?;
@@ -381,7 +381,7 @@ mod tests {
         let shown = crate::report::shown(&path);
         assert_eq!(text.lines().collect::<Vec<_>>(), ["next  more", &format!("report  {shown}")]);
         assert!(std::fs::read_to_string(&path).unwrap().contains("</html>"));
-        // A page that nobody asked for is no failure where it can't be written; one that was asked for is.
+        // An unrequested page that can't be written is no failure; a requested one is.
         let nowhere = folder.path().join("missing/page.html");
         ending.page = page(&nowhere, false);
         assert_eq!(closing(std::slice::from_ref(&record), &ending).unwrap(), "next  more\n");

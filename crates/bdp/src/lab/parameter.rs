@@ -1,4 +1,4 @@
-//! Parameters of a scenario on the command line: its clock, and any by its path.
+//! Parameters of a scenario on the command line: its clock, and any other by its path.
 
 use bdp_model::scenario::Clock;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -14,20 +14,20 @@ pub struct ClockArgs {
 }
 
 impl ClockArgs {
-    /// The setting that it comes to, after which no other has a say.
+    /// The resulting setting, which overrides all others.
     pub fn setting(&self) -> Option<(String, String)> {
         self.clock.map(|clock| ("clock".to_owned(), clock.name().to_owned()))
     }
 }
 
-/// Reads a clock's name.
+/// Parses a clock's name.
 pub fn clock() -> impl TypedValueParser<Value = Clock> {
     PossibleValuesParser::new(Clock::NAMES.map(|(name, _)| name)).map(|name| {
         Clock::NAMES.into_iter().find(|(known, _)| *known == name).map_or(Clock::Real, |(_, c)| c)
     })
 }
 
-/// Reads `PATH=VALUE`.
+/// Parses `PATH=VALUE`.
 pub fn setting(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((path, value)) if !path.trim().is_empty() => {

@@ -1,4 +1,4 @@
-//! What of a scenario is run, as the command line chooses it.
+//! The part of a scenario to run, as the command line selects it.
 
 use bdp_model::scenario::PlanOptions;
 
@@ -29,7 +29,7 @@ pub struct PlanArgs {
 }
 
 impl PlanArgs {
-    /// As the planner takes it.
+    /// Returns the planner's options.
     pub fn options(&self) -> PlanOptions {
         PlanOptions {
             seed: self.seed,

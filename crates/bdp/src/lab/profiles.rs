@@ -1,4 +1,4 @@
-//! `bdp lab list --profiles`: what links can be by name.
+//! `bdp lab list --profiles`: named link profiles.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::exit::{self, Outcome};
 use crate::output::print;
 
-/// Lists all, or prints the file of one.
+/// Lists all profiles, or prints the file of one.
 pub fn run(name: Option<&str>, as_json: bool) -> Outcome {
     let wanted: Vec<&Profile> = match name {
         None => PROFILES.iter().collect(),

@@ -1,4 +1,4 @@
-//! How far a run of cases is, and how long it still takes, on standard error.
+//! Progress of a run of cases and its remaining time, on standard error.
 
 use std::io::IsTerminal;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,21 +14,21 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::lab::list::short_time;
 use crate::output;
 
-/// Without a terminal: how long nothing is said while a case runs.
+/// Without a terminal: longest silence while a case runs.
 const SILENCE: Duration = Duration::from_secs(30);
-/// This part of what was planned must have ended before its pace predicts the rest.
+/// Fraction of the plan (one in this many) that must have ended before its pace predicts the rest.
 const TELLING: u32 = 10;
-/// Most that a machine is taken to be slower than estimated.
+/// Largest factor by which a machine is assumed slower than estimated.
 const SLOWEST: f64 = 100.0;
-/// How often the time left is looked at.
+/// Update interval of the remaining time.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// A bar with the time left on a terminal; elsewhere a line for each case, and one from time to time while a case takes long.
+/// A bar with the remaining time on a terminal; elsewhere a line for each case, and one from time to time during a long case.
 pub struct Progress {
     bar: Option<ProgressBar>,
     shared: Arc<Shared>,
     clock: Option<JoinHandle<()>>,
-    /// Whether the first round began; what is planned after it comes on top.
+    /// Whether the first round began; what is planned after it is added.
     began: bool,
 }
 
@@ -38,7 +38,7 @@ struct Shared {
     over: Condvar,
 }
 
-/// What the thread sees that counts the time down.
+/// State shared with the countdown thread.
 #[derive(Default)]
 struct State {
     done: usize,
@@ -47,7 +47,7 @@ struct State {
     ends: Option<Instant>,
     said: Option<Instant>,
     began: Option<Instant>,
-    /// What was estimated of all that has ended, and of all that is left.
+    /// Estimated time of everything that has ended, and of everything left.
     ended: Duration,
     left: Duration,
     is_over: bool,
@@ -60,21 +60,21 @@ impl Shared {
 }
 
 impl State {
-    /// So much is to come.
+    /// Notes a new plan, of which this much is left.
     fn plan(&mut self, left: Duration, now: Instant) -> Duration {
         self.began.get_or_insert(now);
         self.left = left;
         self.expect(now)
     }
 
-    /// What is left takes so long, of what was planned.
+    /// Notes that this much of the planned work is left.
     fn advance(&mut self, left: Duration, now: Instant) -> Duration {
         self.ended += self.left.saturating_sub(left);
         self.left = left;
         self.expect(now)
     }
 
-    /// The time left: a machine that was slower than estimated goes on to be.
+    /// The remaining time: a machine slower than estimated is assumed to stay so.
     fn expect(&mut self, now: Instant) -> Duration {
         let took = self.began.map_or(Duration::ZERO, |began| now.saturating_duration_since(began));
         let pace = match self.ended >= (self.ended + self.left) / TELLING {
@@ -91,7 +91,7 @@ impl State {
         self.ends.map(|ends| ends.saturating_duration_since(now))
     }
 
-    /// What is said of a case that runs, where nothing was said for long.
+    /// The line about a running case after a long silence.
     fn line(&mut self, now: Instant) -> Option<String> {
         let said = self.said?;
         if self.done >= self.planned || now.saturating_duration_since(said) < SILENCE {
@@ -113,7 +113,7 @@ fn words(left: Duration) -> String {
 }
 
 impl Progress {
-    /// Begins with the cases that an earlier start has settled. Starts threads.
+    /// Starts with the cases that an earlier start has settled. Starts threads.
     pub fn new(done: usize, planned: usize) -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::new(planned as u64);
@@ -129,11 +129,11 @@ impl Progress {
             let (shared, bar) = (Arc::clone(&shared), bar.clone());
             move || count_down(&shared, bar.as_ref())
         });
-        // Without it the time left is said when a case ends.
+        // Without it the remaining time is printed when a case ends.
         Self { bar, shared, clock: clock.ok(), began: false }
     }
 
-    /// Shows what happened.
+    /// Shows an event.
     pub fn show(&mut self, event: &Event<'_>) {
         let now = Instant::now();
         let mut state = self.shared.lock();
@@ -194,7 +194,7 @@ impl Progress {
     }
 }
 
-/// Counts the time left down until all is over.
+/// Counts the remaining time down until the run is over.
 fn count_down(shared: &Shared, bar: Option<&ProgressBar>) {
     let mut state = shared.lock();
     while !state.is_over {
@@ -248,7 +248,7 @@ mod tests {
         let said: Vec<_> = (0..100).filter_map(|second| Some((second, state.line(at(second))?))).collect();
         let wanted = [(30, "0:41 left"), (60, "0:11 left"), (90, "longer than expected")];
         assert_eq!(said, wanted.map(|(second, left)| (second, format!("case 3 of 12, {left}"))));
-        // A case that ended was spoken of.
+        // The end of a case printed a line.
         state.advance(Duration::from_secs(50), at(100));
         assert_eq!((state.line(at(129)), state.line(at(130)).is_some()), (None, true));
         state.done = 12;
@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(after(&mut state, 95, 50), 95, "too little has ended to tell");
         assert_eq!(after(&mut state, 50, 200), 200, "four times as long");
         assert_eq!(after(&mut state, 0, 400), 0);
-        // Sooner than estimated is no promise.
+        // Being faster than estimated predicts nothing.
         let mut state = State { planned: 10, ..State::default() };
         state.plan(Duration::from_secs(100), start);
         assert_eq!(after(&mut state, 50, 5), 50);

@@ -1,4 +1,4 @@
-//! `bdp lab selftest`: proves on this machine how well the emulator keeps its promises, and in guests how exact it is.
+//! `bdp lab selftest`: shows how faithful the emulator is on this machine, and how exact in guests.
 
 mod in_guests;
 mod printed;
@@ -37,7 +37,7 @@ enum Trial {
 }
 
 impl Trial {
-    /// The scenario of those that run one, and what is checked of it.
+    /// The scenario of a trial that runs one, and its checks.
     fn scenario(self) -> Option<(&'static str, &'static str, Checks)> {
         match self {
             Self::Alone => Some(("selftest-alone", include_str!("selftest/alone.toml"), alone)),
@@ -51,16 +51,16 @@ impl Trial {
 
 /// Load for the emulator alone, without TCP stacks that compete for the CPU.
 struct Fast {
-    /// As in a scenario.
+    /// Link, in a scenario's syntax.
     link: &'static str,
     offered: Rate,
     least: Rate,
-    /// Of what is carried, of lateness and of loss.
+    /// Names of the checks of throughput, lateness and loss.
     names: [&'static str; 3],
 }
 
 impl Fast {
-    /// Rates in Mbit/s: what is offered, and what is to be carried at the least.
+    /// Creates a load; rates in Mbit/s: offered, and least to be carried.
     const fn new(link: &'static str, [offered, least]: [u64; 2], names: [&'static str; 3]) -> Self {
         Self { link, offered: Rate::mbps(offered), least: Rate::mbps(least), names }
     }
@@ -113,12 +113,12 @@ pub struct SelftestArgs {
     json: bool,
 }
 
-/// Kinds of queues that manage themselves, and all of them.
+/// Kinds of actively managed queues.
 fn queue_kinds() -> Vec<&'static str> {
     ["all"].into_iter().chain(Queue::KINDS).collect()
 }
 
-/// What is checked of the cases of a trial.
+/// Checks of a trial's cases.
 type Checks = fn(&[Record]) -> Vec<Check>;
 
 impl SelftestArgs {
@@ -154,7 +154,7 @@ impl SelftestArgs {
                 }
                 continue;
             };
-            // These ship with the binary: a mistake in one is a bug.
+            // These ship with the binary: an error in one is a bug.
             let scenario = Scenario::parse(name, text)?;
             let mut work = Work::plan(vec![scenario], &PlanOptions::default())?;
             work.limit_attempts(1);
@@ -237,7 +237,7 @@ fn lost(what: &str, direction: &DirectionFidelity) -> Check {
 }
 
 impl Fast {
-    /// Carries frames for two seconds, and again where the machine was disturbed.
+    /// Carries frames for two seconds, and repeats if the machine was disturbed.
     fn checks(&self) -> anyhow::Result<Vec<Check>> {
         let text = format!(
             "title = \"x\"\n[[link]]\nbetween = [\"near\", \"far\"]\ndelivery = \"super\"\n{}\n[[flow]]\n",

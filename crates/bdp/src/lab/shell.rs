@@ -58,7 +58,7 @@ impl ShellArgs {
     }
 }
 
-/// Hosts with their addresses, and links.
+/// Describes hosts with their addresses, and links.
 fn described(case: &CaseSpec, places: &[ProgramPlace], here: &str) -> String {
     let width = places.iter().map(|place| place.host.len()).max().unwrap_or(0);
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! Where scenarios come from: those that ship, by name; others, by path.
+//! Sources of scenarios: shipped ones by name, others by path.
 
 use std::fs;
 use std::io::Read;
@@ -9,11 +9,10 @@ use bdp_model::trace::{TRACE_MAX_BYTES, Trace};
 
 use crate::exit;
 
-/// Larger files are no scenarios.
+/// Larger files are rejected as scenarios.
 const LARGEST_FILE: u64 = 4 << 20;
 
-/// Reads and checks a scenario.
-/// Traces that it or `options` name are read beside it; it needs no flows where `options` say so.
+/// Reads and checks a scenario. Traces that it or `options` name are also read; it needs no flows if `options` say so.
 pub fn load(name: &str, options: &PlanOptions) -> anyhow::Result<Scenario> {
     let looks_like_path = name.contains('/') || Path::new(name).is_file();
     if !looks_like_path && let Some((name, text)) = scenario::find(name) {
@@ -45,11 +44,11 @@ fn parse(name: &str, text: &str, beside: &Path, options: &PlanOptions) -> anyhow
     Scenario::parse_with(name, text, traces, options).map_err(|e| exit::usage(e.to_string()))
 }
 
-/// Reads a trace in mahimahi's format, which is called `name`.
+/// Reads the trace `name` in mahimahi's format.
 pub fn read_trace(name: &str, path: &Path) -> anyhow::Result<Trace> {
     let refused = |cause: String| exit::usage(format!("cannot use the trace '{name}': {cause}"));
     let at = |e: std::io::Error| refused(format!("{}: {e}", path.display()));
-    // Before it is opened: opening a named pipe waits for its writer.
+    // Checked before opening: opening a named pipe waits for its writer.
     if !fs::metadata(path).map_err(at)?.is_file() {
         return Err(refused(format!("{} is not a file", path.display())));
     }

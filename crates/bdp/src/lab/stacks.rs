@@ -1,4 +1,4 @@
-//! `bdp lab stacks`: the kernels and other stacks that a host can have, and how to come by those that are not there.
+//! `bdp lab stacks`: the kernels and other stacks that a host can have, and how to get the missing ones.
 
 use std::fmt::Write;
 
@@ -87,7 +87,7 @@ fn number_of(version: &str) -> &str {
     version.split_once(' ').map_or(version, |(_, number)| number)
 }
 
-/// A stack's name in a column; the path of one that has no other stands beside it.
+/// A stack's name in a column; one without a name has its path beside it.
 fn short(name: &str) -> &str {
     if name.starts_with("kernel:") { "kernel:PATH" } else { name }
 }
@@ -130,60 +130,60 @@ fn as_value(machine: &Machine, kernels: &Kernels, default: Option<&str>, others:
     json!(Document { schema: SCHEMA, bdp: env!("CARGO_PKG_VERSION"), run: (), stacks })
 }
 
-/// Version of the shape.
+/// Schema version.
 const SCHEMA: &str = "bdp.stacks/1";
 
 /// The stacks that a host can have.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Document {
-    /// Name and version of this document's shape.
+    /// Name and version of this document's schema.
     #[cfg_attr(test, schemars(extend("const" = SCHEMA)))]
     schema: &'static str,
     /// Version of bdp.
     bdp: &'static str,
-    /// Nothing of it is stored.
+    /// Always null: nothing is stored.
     run: (),
-    /// This machine's kernel first, then the kernels of guests by version, then stacks that are no kernels.
+    /// This machine's kernel first, then the guest kernels by version, then stacks that are no kernels.
     #[cfg_attr(test, schemars(length(min = 4)))]
     stacks: Vec<Entry>,
 }
 
-/// A stack.
+/// A network stack.
 #[derive(Default, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(rename = "Stack"))]
 struct Entry {
-    /// What `stack =` takes; a kernel of another tree, in a folder of kernels, by its path.
+    /// Name that `stack =` takes; for a kernel of another tree, in a folder of kernels, its path.
     #[cfg_attr(test, schemars(regex(pattern = r"^(linux(-[0-9.]+)?|kernel:.+|smoltcp|gvisor|lwip)$")))]
     name: String,
-    /// The clock that it runs by.
+    /// Clock that it runs by.
     clock: Clock,
-    /// Of a kernel as `uname -r` prints it, of another stack with its name; null if it is not there or can't be used.
+    /// For a kernel as printed by `uname -r`, for another stack with its name; null if it is missing or can't be used.
     version: Option<String>,
-    /// The kernel's file; null for this machine's.
+    /// Path of the kernel's file; null for this machine's.
     path: Option<String>,
-    /// Those that are available or compiled in; empty of stacks that are no kernels.
+    /// Available or built-in congestion controls; empty for stacks that are no kernels.
     congestion_controls: Vec<String>,
     /// Whether the same seed gives the same record on it.
     repeatable: bool,
-    /// Whether the virtual clock uses it if a scenario names none.
+    /// Whether the virtual clock uses it by default, if a scenario names none.
     default: bool,
-    /// Why it can't be used.
+    /// Why it can't be used; null if it can.
     error: Option<String>,
-    /// The command that builds it.
+    /// Command that builds it; null if there is none.
     command: Option<String>,
 }
 
-/// By which clock a stack runs.
+/// Clock of a stack.
 #[derive(Default, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 enum Clock {
-    /// The machine's.
+    /// The machine's clock.
     #[default]
     Real,
-    /// One that stands still while anything runs.
+    /// A virtual clock, which stands still while anything runs.
     Virtual,
 }
 

@@ -1,4 +1,4 @@
-//! The running of cases: progress on standard error, records to the store, the table or JSON to standard output.
+//! Runs cases: progress on standard error, records to the store, the table or JSON to standard output.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -25,11 +25,11 @@ pub struct Work {
     run: Option<String>,
 }
 
-/// Where the captures go that a scenario asks for, where no folder was named.
+/// Default folder of the captures that a scenario requests.
 const CAPTURE_FOLDER: &str = "bdp-captures";
 
 impl Work {
-    /// Plans the cases of all scenarios, in a random order that the seed decides, a block for each repetition.
+    /// Plans the cases of all scenarios, in a random order determined by the seed, one block for each repetition.
     pub fn plan(scenarios: Vec<Scenario>, options: &PlanOptions) -> anyhow::Result<Self> {
         let mut cases = Vec::new();
         let mut names = HashSet::new();
@@ -47,29 +47,29 @@ impl Work {
         Ok(Self { plan: LabPlan::new(&scenarios, cases, seed, command_line::typed()), run: None })
     }
 
-    /// Resumes the newest unfinished run of the same cases, where there is one.
+    /// Resumes the newest unfinished run of the same cases, if there is one.
     pub fn resume(&mut self) {
         self.plan.resume = true;
     }
 
-    /// Gives a case up as INVALID after so many attempts.
+    /// Limits the attempts at a case, after which it is INVALID.
     pub fn limit_attempts(&mut self, attempts: u32) {
         self.plan.attempts = Some(attempts);
     }
 
-    /// Captures into `folder`; without one, what the scenarios ask for, into a folder of its own.
+    /// Captures into `folder`; without one, the captures that the scenarios request, into a default folder.
     pub fn capture(&mut self, folder: Option<PathBuf>) -> anyhow::Result<()> {
         self.plan.capture = capture_order(folder, &self.plan.cases)?;
         Ok(())
     }
 
-    /// Makes it a sweep, with points that are added where its curves bend.
+    /// Makes it a sweep, with points added where its curves bend.
     pub fn as_sweep(&mut self, refine: Option<RefinedSweep>) {
         self.plan.kind = RunKind::Sweep;
         self.plan.refine = refine;
     }
 
-    /// Gives the run a name, and labels.
+    /// Sets the run's name and labels.
     pub fn call(&mut self, label: Option<String>, labels: Labels) {
         (self.plan.label, self.plan.labels) = (label, labels);
     }
@@ -79,8 +79,7 @@ impl Work {
         self.run.as_deref()
     }
 
-    /// Runs what is not settled. Gives every record of the run, those of an earlier start included; on an error, what
-    /// there is beside it.
+    /// Runs the unsettled cases. Returns every record of the run, including those of an earlier start; on an error, the records so far with it.
     pub fn run(
         &mut self,
         jobs: Option<usize>,
@@ -120,7 +119,7 @@ impl Work {
     }
 }
 
-/// What is captured of these cases into `folder`; without one, what the scenarios ask for, into a folder of its own.
+/// Captures of these cases into `folder`; without one, those that the scenarios request, into a default folder.
 pub fn capture_order(folder: Option<PathBuf>, cases: &[CaseSpec]) -> anyhow::Result<Option<CaptureOrder>> {
     let everywhere = folder.is_some();
     let folder = match folder {
@@ -128,7 +127,7 @@ pub fn capture_order(folder: Option<PathBuf>, cases: &[CaseSpec]) -> anyhow::Res
         None if cases.iter().any(asks_for_captures) => PathBuf::from(CAPTURE_FOLDER),
         None => return Ok(None),
     };
-    // Now, and not when the first case has run for a while.
+    // Checked now, and not after the first case has run for a while.
     std::fs::create_dir_all(&folder).map_err(|error| {
         let folder = folder.display();
         exit::environment(format!(
@@ -138,7 +137,7 @@ pub fn capture_order(folder: Option<PathBuf>, cases: &[CaseSpec]) -> anyhow::Res
     Ok(Some(CaptureOrder { folder, everywhere }))
 }
 
-/// Prints the records as they were asked for; a table ends with the command that prints it again.
+/// Prints the records in the requested form; a table ends with the command that prints it again.
 pub fn print(
     records: &[Record],
     run: Option<&str>,
@@ -159,7 +158,7 @@ pub fn print(
 
 fn refusal(error: RunError) -> anyhow::Error {
     match error {
-        // What was measured before and could be stored is not measured again.
+        // Earlier measurements that could be stored are not repeated.
         RunError::Store(error @ (bdp_store::Error::Full { .. } | bdp_store::Error::Sqlite { .. })) => {
             exit::environment(format!("{error}; '{} --resume' then continues", command_line::typed()))
         }

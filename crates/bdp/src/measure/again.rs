@@ -1,4 +1,4 @@
-//! One measurement for another command: of the same request as a stored run, or of a host.
+//! One measurement for another command: repeats the request of a stored run, or measures a host.
 
 use std::path::PathBuf;
 
@@ -27,7 +27,7 @@ pub struct AccessArgs {
 }
 
 impl AccessArgs {
-    /// Measures once, keeps the run, and gives its id, where it was stored, and what was measured.
+    /// Measures once and keeps the run; returns its id, if stored, and the measurement.
     pub fn measure(
         &self,
         request: &MeasureRequest,
@@ -50,7 +50,7 @@ impl AccessArgs {
         };
         let mut opened = store.open()?;
         let cancel = interrupt::cancel_instead();
-        // It runs for as long as this is held.
+        // Runs as long as this is held.
         let far_end = ssh::start(&mut plan, cancel)?;
         let host = plan.request.host.clone();
         let mut live = Live::new(1);

@@ -1,4 +1,4 @@
-//! The flags: those of iperf3 where it has them, with its meaning but for `-w`.
+//! The flags: those of iperf3 where they exist, with its meaning except for `-w`.
 
 use std::path::PathBuf;
 
@@ -31,7 +31,7 @@ use crate::report::PageArgs;
 use crate::store::StoreArgs;
 use crate::{absurd, command_line, exit, help, output, token};
 
-/// Where `-n` alone or Ctrl-C ends a direction, it ends here at the latest.
+/// Longest direction that only `-n` or Ctrl-C ends.
 const LONGEST: Nanos = Nanos::secs(3600);
 
 /// Arguments of `bdp measure`.
@@ -231,7 +231,7 @@ pub struct MeasureArgs {
     iperf2: bool,
 }
 
-/// What people run most.
+/// The most common commands.
 const EXAMPLES: &str = "\
 Examples:
   bdp measure ams1                         both directions, 10 s each
@@ -242,7 +242,7 @@ Examples:
   bdp measure ams1 --json > ams1.json
   bdp measure --ssh user@ams1              no server needed there";
 
-/// The rest of the help.
+/// Builds the rest of the help.
 fn concat_help() -> String {
     format!(
         "{EXAMPLES}
@@ -267,13 +267,13 @@ enum Format {
     Iperf3Json,
 }
 
-/// Between two samples, where nothing else is said.
+/// Default sampling interval.
 const SAMPLING: Nanos = Nanos::millis(100);
-/// The least that may be asked for.
+/// Shortest sampling interval.
 const LEAST_SAMPLING: Nanos = Nanos::millis(10);
 
 impl MeasureArgs {
-    /// Whether the document of iperf3 is asked for.
+    /// Whether iperf3's document is requested.
     pub(super) fn is_iperf3_json(&self) -> bool {
         self.format == Some(Format::Iperf3Json)
     }
@@ -284,12 +284,12 @@ impl MeasureArgs {
         !(self.forward || self.reverse || self.bidir || self.is_iperf3_json() || is_url)
     }
 
-    /// Whether nothing is printed while it goes on.
+    /// Whether nothing is printed during the measurement.
     pub(super) fn prints_no_intervals(&self) -> bool {
         self.interval == Some(Nanos::ZERO)
     }
 
-    /// How its result is laid out.
+    /// Layout of the result.
     pub(super) fn style(&self) -> Style {
         Style {
             rate_unit: self.units,
@@ -299,19 +299,19 @@ impl MeasureArgs {
         }
     }
 
-    /// How the lines of its intervals are laid out; `None` where none are asked for, or others are.
+    /// Layout of the interval lines; `None` if none are requested, or in another format.
     pub(super) fn interval_layout(&self) -> Option<Layout> {
         let length = self.interval.filter(|&length| length > Nanos::ZERO)?;
         let is_text = !(self.json || self.json_stream || self.csv || self.format.is_some());
         is_text.then_some(Layout { length, unit: self.units, every_stream: self.verbose })
     }
 
-    /// Length of the intervals in that; zero is one for all.
+    /// Interval length in iperf3's document; zero is a single interval.
     pub(super) fn interval_of_iperf3(&self) -> Nanos {
         self.interval.unwrap_or(Nanos::secs(1))
     }
 
-    /// The address and the port for the data of `--ssh`, as far as they were given.
+    /// Address and port for the data of `--ssh`, if given.
     fn data_target(&self) -> anyhow::Result<(Option<String>, Option<u16>)> {
         // Without ssh the target may be a URL, which is no HOST:PORT.
         if self.ssh.ssh.is_none() {
@@ -322,7 +322,7 @@ impl MeasureArgs {
         Ok((target.map(|(host, _)| host), port))
     }
 
-    /// What is to be measured.
+    /// Builds the plan of the measurement.
     pub(super) fn plan(&self) -> anyhow::Result<MeasurePlan> {
         absurd::note_rate("-b", self.udp.rate());
         let ordered = self.ordered.map(|ordered| ordered.to_bps.min(ordered.from_bps));
@@ -346,12 +346,12 @@ impl MeasureArgs {
         })
     }
 
-    /// The URL, where one is to be downloaded.
+    /// The URL, if one is to be downloaded.
     fn url(&self) -> anyhow::Result<Option<Url>> {
         let Some(text) = self.target.as_deref().filter(|target| target.contains("://")) else {
             return Ok(None);
         };
-        // What a request for a download does not hold.
+        // Options that a download does not support.
         let of_bdp = [
             ("--port", self.port.is_some()),
             ("--user", self.login.is_asked()),
@@ -364,7 +364,7 @@ impl MeasureArgs {
         Url::parse(text).map(Some).map_err(exit::usage)
     }
 
-    /// Bytes that end a direction: those given, or so many writes or datagrams.
+    /// Bytes that end a direction: those given, or those of the given number of writes or datagrams.
     fn bytes(&self) -> anyhow::Result<Option<ByteCount>> {
         let Some(blocks) = self.blockcount else { return Ok(self.bytes) };
         if self.udp.is_asked() && self.length.is_none() {
@@ -383,7 +383,7 @@ impl MeasureArgs {
                 url.as_ref().map_or_else(Default::default, |u| (u.host.clone(), Some(u.port)))
             }
             (Some(target), _) => target::with_port(target, self.port)?,
-            // Where it leads is for ssh to say.
+            // ssh resolves the destination.
             (None, destination) => (destination.clone().unwrap_or_default(), None),
         };
         let bytes = self.bytes()?;
@@ -427,7 +427,7 @@ impl MeasureArgs {
                 duration: time + self.omit,
                 bytes,
                 omit: self.omit,
-                // Its intervals are made of whole samples.
+                // Its intervals consist of whole samples.
                 interval: asked
                     .filter(|&asked| self.samples_are_pieces(time, asked))
                     .map_or(interval, piece_of),
@@ -444,7 +444,7 @@ impl MeasureArgs {
             responsiveness: self.responsiveness,
             server_output: self.get_server_output,
             until_settled: self.until.is_some(),
-            // Who repeats compares figures; a program that reads iperf3's document waits for one test.
+            // Repeated runs compare figures; a program that reads iperf3's document expects one test.
             no_experiments: self.no_experiments || self.runs > 1 || self.is_iperf3_json(),
             ordered: self.ordered,
             access: self.access(),
@@ -468,7 +468,7 @@ impl MeasureArgs {
         Ok(request)
     }
 
-    /// What lets this end in, as options say it.
+    /// How this end gets access, by the options.
     fn access(&self) -> Option<Access> {
         let text = |path: &PathBuf| path.to_string_lossy().into_owned();
         let of_file = self.token_file.as_ref().map(|path| Access::TokenFile { path: text(path) });
@@ -476,13 +476,13 @@ impl MeasureArgs {
         of_file.or(of_token).or_else(|| self.login.access())
     }
 
-    /// Whether an interval is put together from several samples, where they are not too many.
+    /// Whether an interval consists of several samples, if they are not too many.
     fn samples_are_pieces(&self, time: Nanos, interval: Nanos) -> bool {
         let fits = (time + self.omit).as_ns() / piece_of(interval).as_ns() <= MOST_SAMPLES;
         self.is_iperf3_json() || (self.interval_layout().is_some() && fits)
     }
 
-    /// Payload of the shortest datagram that the protocol of the server has room in for what it says of it.
+    /// Payload of the shortest datagram that has room for the server protocol's header.
     fn least_datagram_bytes(&self) -> u32 {
         let bytes = match (self.iperf3 || self.login.is_asked(), self.iperf2) {
             (true, _) => iperf3::datagram::header_bytes(false),
@@ -492,7 +492,7 @@ impl MeasureArgs {
         bytes as u32
     }
 
-    /// Why a figure can't come out of what is measured, and what to do about it.
+    /// Why a figure can't be measured this way, and what to do about it.
     fn impossible(&self, figure: Figure) -> Option<&'static str> {
         match (figure, self.udp.is_asked()) {
             (Figure::Jitter(_), false) => Some("is of datagrams; add -u"),
@@ -509,7 +509,7 @@ impl MeasureArgs {
         }
     }
 
-    /// What must come out, of directions that are measured.
+    /// Expectations for the measured directions.
     fn expectations(&self, request: &MeasureRequest) -> anyhow::Result<Vec<Expectation>> {
         let read = |text: &String| {
             let expectation: Expectation = text
@@ -530,18 +530,18 @@ impl MeasureArgs {
     }
 }
 
-/// The refusal of an option that has nothing to do with a download.
+/// Refuses an option that does not apply to downloads.
 fn not_for_downloads(flag: &str, url: &str) -> anyhow::Error {
     exit::usage(format!("{flag} needs a bdp at the other end, and {url} is a download; leave it out"))
 }
 
-/// Between two samples of an interval whose line is printed when it is due: that lags a sample behind, a tenth of it at most.
+/// Sampling interval of an interval whose line is printed when due: it lags by one sample, at most a tenth.
 fn piece_of(interval: Nanos) -> Nanos {
     let pieces = (interval.as_ns() / SAMPLING.as_ns()).max(10).min(interval.as_ns() / LEAST_SAMPLING.as_ns());
     Nanos(interval.as_ns() / pieces)
 }
 
-/// The unit of iperf3's `-f`.
+/// Parses the unit of iperf3's `-f`.
 fn rate_unit(text: &str) -> Result<RateUnit, String> {
     let mut letters = text.chars();
     let unit = letters.next().filter(|_| letters.next().is_none()).and_then(RateUnit::of_letter);

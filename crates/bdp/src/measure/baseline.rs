@@ -13,7 +13,7 @@ use crate::found::{Found, Kept};
 use crate::output::tame;
 use crate::store::StoreArgs;
 
-/// Reads it, or the newest of the same host where none is named; refuses one that holds nothing to compare with.
+/// Reads it, or the newest of the same host if none is named; rejects one without anything to compare.
 pub fn load(run: Option<&str>, store: &StoreArgs, request: &MeasureRequest) -> anyhow::Result<Baseline> {
     let host = match &request.ssh {
         Some(ssh) => ssh.data_host.as_deref().or_else(|| ssh.destination.rsplit('@').next()),
@@ -51,12 +51,12 @@ pub fn load(run: Option<&str>, store: &StoreArgs, request: &MeasureRequest) -> a
     Ok(baseline)
 }
 
-/// What was asked for otherwise then than now, in a line; nothing where like is compared with like.
+/// Options that differ from the baseline's, in a line; nothing if the requests are alike.
 pub fn unlike(baseline: &Baseline, now: &MeasureRequest) -> Option<String> {
     let measured = baseline.measurements.first()?;
     let mut then = measured.request.clone();
     if measured.caveats.contains(&Caveat::RecognisedIperf3) {
-        // Nobody asked for it.
+        // It was not requested.
         then.peer = None;
     }
     let (then, now) = differing(&then, now)?;
@@ -76,7 +76,7 @@ fn differing(before: &MeasureRequest, now: &MeasureRequest) -> Option<(String, S
             flags.push(flag);
         }
     }
-    // An option may be given several times, and one that a request cannot have is left out.
+    // An option may be given several times, and one that a request cannot have is omitted.
     let of = |all: &[(&str, String)], flag: &str| {
         let texts: Vec<&str> =
             all.iter().filter(|(f, _)| *f == flag).map(|(_, text)| text.as_str()).collect();
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(searched, "-b auto, --loss-ratio 0.01, --trial-time 2");
     }
 
-    /// A change of a request, and how it is named.
+    /// A change of a request, and its name.
     type Changed = (fn(&mut MeasureRequest), &'static str);
 
     #[test]
@@ -223,7 +223,7 @@ mod tests {
         }
         let ordered = OrderedRates { to_bps: 10_000_000, from_bps: 100_000_000 };
         assert_eq!(now_of(&|r| r.ordered = Some(ordered)).unwrap(), "--ordered 100M/10M");
-        // The time that counts is the same.
+        // The counted time is the same.
         let omit =
             |r: &mut MeasureRequest| (r.spec.omit, r.spec.duration) = (Nanos::secs(1), Nanos::secs(11));
         assert_eq!(now_of(&omit).unwrap(), "-O 1");
@@ -233,7 +233,7 @@ mod tests {
             now_of(&by_ssh).unwrap(),
             "no HOST, --ssh me@ams1, no -p, --through-ssh, --ssh-option Port=2222"
         );
-        // What ssh chose for the data is no option.
+        // ssh's choice for the data is no option.
         let before = MeasureRequest { ssh: Some(ssh(false, Vec::new())), ..request() };
         let now = MeasureRequest { port: 40_000, host: "192.0.2.7".to_owned(), ..before.clone() };
         assert_eq!(differing(&before, &now), None);

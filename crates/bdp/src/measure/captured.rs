@@ -1,4 +1,4 @@
-//! `bdp measure --capture`: what the packets of the test say.
+//! `bdp measure --capture`: findings from the packets of the test.
 
 use bdp_model::capture::ReadCapture;
 use bdp_report::{Shown, Style, capture_words, captures_text};
@@ -6,10 +6,10 @@ use bdp_run::RunError;
 
 use crate::output;
 
-/// Connections that are printed.
+/// Number of connections printed.
 const SHOWN: Shown = Shown { rows: 8, flow: None };
 
-/// Prints them below the measurement; where data goes to standard output, a line each beside it. Gives why the capture broke, where it did.
+/// Prints them below the measurement; if standard output carries data, one line each on standard error. Returns why the capture failed, if it did.
 pub fn print(
     captured: Result<Vec<ReadCapture>, RunError>,
     beside_data: bool,

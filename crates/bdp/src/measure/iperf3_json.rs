@@ -1,4 +1,4 @@
-//! `--format iperf3-json`: what went by while it ran, for the document at the end.
+//! `--format iperf3-json`: collects events during the measurement, for the document at the end.
 
 use bdp_flow::session::progress::Stage;
 use bdp_model::measurement::Measurement;
@@ -12,20 +12,20 @@ use bdp_sys::tcp_info::TcpInfo;
 use super::pieces::{Pieces, reading};
 use crate::output;
 
-/// The intervals of a measurement that goes on.
+/// The intervals of a running measurement.
 pub struct Log {
     intervals: Intervals,
     pieces: Pieces,
 }
 
 impl Log {
-    /// Of a plan with one run, with intervals of this length.
+    /// Creates the log of a plan with one run, with intervals of this length.
     pub fn new(plan: &MeasurePlan, interval: Nanos) -> Self {
         let intervals = Intervals::new(interval.as_ns(), plan.request.spec.omit.as_ns());
         Self { intervals, pieces: Pieces::default() }
     }
 
-    /// Takes what there is to tell.
+    /// Notes an event.
     pub fn note(&mut self, event: &Event<'_>) {
         let Event::Progress { progress, .. } = event else { return };
         if matches!(progress.stage, Stage::Trial(_) | Stage::Experiment(..)) {
@@ -41,7 +41,7 @@ impl Log {
         }
     }
 
-    /// Prints the document of what was measured, or of why there is nothing.
+    /// Prints the document of the measurement, or of the error.
     pub fn print(self, measured: &[Measurement], error: Option<&anyhow::Error>) -> anyhow::Result<()> {
         let document = match (measured.first(), error) {
             (Some(measurement), _) => iperf3_json(measurement, self.intervals),
@@ -52,7 +52,7 @@ impl Log {
     }
 }
 
-/// This machine, as the document names it.
+/// Describes this machine for the document.
 fn system() -> String {
     format!(
         "Linux {} {} {}",

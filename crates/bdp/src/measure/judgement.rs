@@ -1,10 +1,10 @@
-//! What was expected, compared with what was found.
+//! Expectations compared with the results.
 
 use bdp_model::expectation::Judgement;
 
 use crate::output;
 
-/// Prints what became of each expectation.
+/// Prints the result of each expectation.
 pub fn report(judged: &[Judgement], runs: usize) {
     let median = if runs > 1 { ", the median of the runs" } else { "" };
     for judgement in judged {

@@ -1,4 +1,4 @@
-//! `-i TIME`: a line for each interval on standard output while a measurement goes on.
+//! `-i TIME`: a line for each interval on standard output during a measurement.
 
 use bdp_flow::session::progress::{Progress, Stage};
 use bdp_model::measurement::Direction;
@@ -10,22 +10,22 @@ use bdp_run::measure::MeasurePlan;
 use super::pieces::Pieces;
 use crate::output;
 
-/// Prints them, a block for each direction and run.
+/// Prints them, one block for each direction and run.
 pub struct ScrollingLines<'a> {
     plan: &'a MeasurePlan,
     layout: Layout,
     open: Option<Block>,
     blocks: u32,
-    /// Whether nobody reads any more.
+    /// Whether the reader has gone.
     is_over: bool,
 }
 
-/// How they are laid out.
+/// Layout of the lines.
 #[derive(Debug, Clone, Copy)]
 pub struct Layout {
     /// Length of an interval.
     pub length: Nanos,
-    /// Unit of the bitrate; what fits where none is asked for.
+    /// Unit of the bitrate; `None` chooses a fitting one.
     pub unit: Option<RateUnit>,
     /// A row for each stream, however many.
     pub every_stream: bool,
@@ -38,12 +38,12 @@ struct Block {
 }
 
 impl<'a> ScrollingLines<'a> {
-    /// Of these measurements.
+    /// Creates the lines of these measurements.
     pub fn new(plan: &'a MeasurePlan, layout: Layout) -> Self {
         Self { plan, layout, open: None, blocks: 0, is_over: false }
     }
 
-    /// Prints the intervals that this completes.
+    /// Prints the intervals that this event completes.
     pub fn write(&mut self, event: &Event<'_>) {
         let text = match event {
             Event::Progress { repetition, progress } => self.take(*repetition, progress),
@@ -53,7 +53,7 @@ impl<'a> ScrollingLines<'a> {
         self.print(&text);
     }
 
-    /// Prints what is left, and what parts it from the result.
+    /// Prints the rest, and the separator before the result.
     pub fn end(&mut self) {
         let mut text = self.close();
         if self.blocks > 0 {

@@ -1,4 +1,4 @@
-//! One line on standard error while a measurement goes on, on a terminal alone.
+//! One line on standard error during a measurement, on a terminal only.
 
 use std::io::IsTerminal;
 
@@ -10,19 +10,19 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::output;
 
-/// Text and bar, and what the bar takes.
+/// Template with text and bar, and the bar's width.
 const WITH_BAR: &str = "{msg}  [{bar:24}]";
 const WITHOUT_BAR: &str = "{msg}";
 const BAR_COLUMNS: usize = 28;
 
-/// The line, or elsewhere a line for each of several runs.
+/// The line; without a terminal, a line for each of several runs.
 pub struct Live {
     bar: Option<ProgressBar>,
     runs: u32,
 }
 
 impl Live {
-    /// For so many runs.
+    /// Creates it for this many runs.
     pub fn new(runs: u32) -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::new(100);
@@ -32,7 +32,7 @@ impl Live {
         Self { bar, runs }
     }
 
-    /// Shows what there is to tell.
+    /// Shows an event.
     pub fn show(&mut self, event: &Event<'_>) {
         match (event, &self.bar) {
             (Event::Progress { repetition, progress }, Some(bar)) if !progress.is_last => {
@@ -60,7 +60,7 @@ impl Live {
         }
     }
 
-    /// Takes the line away.
+    /// Removes the line.
     pub fn end(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -68,7 +68,7 @@ impl Live {
     }
 }
 
-/// A line that wraps is not overwritten by the next one: without the bar if there is no room for both, and without its last figures if need be.
+/// A line that wraps is not overwritten by the next one: dropped are first the bar, then the last figures.
 fn fitting(text: String, width: usize) -> (String, &'static str) {
     match text.chars().count() {
         length if length + BAR_COLUMNS < width => (text, WITH_BAR),

@@ -1,4 +1,4 @@
-//! `--user`: who this is to a server of iperf3's protocol that serves users alone.
+//! `--user`: login at an iperf3 server that requires users.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use bdp_sys::terminal::{self, Typed};
 
 use crate::{exit, help};
 
-/// Where the password is taken from, as iperf3 has it; a command line is for everybody to read.
+/// Environment variable of the password, as in iperf3; a command line is visible to everybody.
 const PASSWORD: &str = "IPERF3_PASSWORD";
 
 /// The user, and what its login is sealed by.
@@ -28,12 +28,12 @@ pub struct LoginArgs {
 }
 
 impl LoginArgs {
-    /// Whether there is somebody to log in, which no other server than iperf3's asks for.
+    /// Whether a login is requested, which only iperf3's servers support.
     pub(super) fn is_asked(&self) -> bool {
         self.user.is_some()
     }
 
-    /// As it is recorded.
+    /// The login as it is recorded.
     pub(super) fn access(&self) -> Option<Access> {
         Some(Access::Login {
             user: self.user.clone()?,
@@ -42,7 +42,7 @@ impl LoginArgs {
         })
     }
 
-    /// The login; asks for the password where the environment has none.
+    /// Returns the login; asks for the password if the environment has none.
     pub(super) fn find(&self) -> anyhow::Result<Option<ClientLogin>> {
         let (Some(user), Some(path)) = (&self.user, &self.iperf3_public_key) else { return Ok(None) };
         if user.is_empty() || user.chars().any(|c| c.is_control() || c.is_whitespace()) {

@@ -46,7 +46,7 @@ impl MeasureArgs {
         self.page.check()?;
         crate::report::check_place(self.prometheus.as_deref(), "metrics")?;
         let mut store = self.store.open()?;
-        // Before anything is measured: a baseline that isn't there is found out now.
+        // Before the measurement: a missing baseline is reported now.
         if let Some(run) = &self.baseline {
             let baseline = baseline::load(run.as_deref(), &self.store, &plan.request)?;
             if let Some(unlike) = baseline::unlike(&baseline, &plan.request) {
@@ -55,7 +55,7 @@ impl MeasureArgs {
             plan.baseline = Some(baseline);
         }
         let cancel = interrupt::cancel_instead();
-        // It runs for as long as this is held.
+        // Runs as long as this is held.
         let far_end = ssh::start(&mut plan, cancel).inspect_err(|_| end_if_asked(cancel, NOTHING))?;
         let mut watchers = self.watchers(&plan);
         let capture = self.capture.clone().map(|file| BesideCapture::begin(&plan.request, file, cancel));
@@ -70,7 +70,7 @@ impl MeasureArgs {
         let outcome = std::mem::replace(&mut ended.result, Ok(()));
         let outcome =
             outcome.map_err(|error| broken(refusal(error, &plan.request.host), &ended, &self.store));
-        // Where nothing was measured there is nothing to print, only the error.
+        // If nothing was measured there is nothing to print, only the error.
         let measured = ended.results.measurements();
         if let Some(log) = log {
             log.print(measured, outcome.as_ref().err())?;
@@ -78,7 +78,7 @@ impl MeasureArgs {
             self.print(&ended)?;
         }
         let beside_data = self.json || self.json_stream || self.csv || self.is_iperf3_json();
-        // A capture that broke costs none of what was measured.
+        // A failed capture loses no measurement.
         let capture_broke = match captured {
             Some(captured) => captured::print(captured, beside_data, &self.style())?,
             None => None,
@@ -99,13 +99,13 @@ impl MeasureArgs {
         Ok(if capture_broke.is_some() && verdict == Exit::Done { Exit::Environment } else { verdict })
     }
 
-    /// Who shows what goes by.
+    /// Creates the displays of a running measurement.
     fn watchers<'a>(&self, plan: &'a MeasurePlan) -> Watchers<'a> {
         let is_search = plan.request.spec.udp.as_ref().is_some_and(|udp| udp.search.is_some());
         let scrolling =
             self.interval_layout().filter(|_| !is_search).map(|layout| ScrollingLines::new(plan, layout));
         Watchers {
-            // Two that show how far it is would be one too many.
+            // Two progress displays would be one too many.
             live: scrolling.is_none().then(|| Live::new(plan.runs)),
             scrolling,
             log: self.is_iperf3_json().then(|| Log::new(plan, self.interval_of_iperf3())),
@@ -114,7 +114,7 @@ impl MeasureArgs {
         }
     }
 
-    /// The page that was asked for.
+    /// Writes the requested page.
     fn write_page(&self, ended: &Ended, store: Option<&SqliteStore>) -> anyhow::Result<()> {
         let measured = ended.results.measurements();
         if ended.run.is_none() && measured.is_empty() {
@@ -126,7 +126,7 @@ impl MeasureArgs {
         })
     }
 
-    /// The figures for Prometheus that were asked for.
+    /// Writes the requested Prometheus metrics.
     fn write_metrics(&self, ended: &Ended, plan: &MeasurePlan) -> anyhow::Result<()> {
         let Some(path) = &self.prometheus else { return Ok(()) };
         let request = &plan.request;
@@ -140,7 +140,7 @@ impl MeasureArgs {
         crate::report::write(path, &text, "metrics")
     }
 
-    /// What became of expectations, payload and the comparison with the baseline.
+    /// Prints the results of expectations, payload checks and the comparison with the baseline.
     fn print_verdicts(&self, ended: &Ended, baseline: Option<&Baseline>) -> Outcome {
         let measured = ended.results.measurements();
         judgement::report(&ended.judgements, measured.len());
@@ -177,10 +177,10 @@ impl MeasureArgs {
     }
 }
 
-/// What is said where an interrupt comes before any flow.
+/// Message for an interrupt before any flow.
 pub(super) const NOTHING: &str = "ended before anything was measured";
 
-/// Ends bdp by the signal that was caught, if any, after these words, if any.
+/// Ends bdp by the caught signal, if any, after these words, if any.
 pub(super) fn end_if_asked(cancel: &AtomicBool, words: &str) {
     if cancel.load(Ordering::Relaxed) {
         if !words.is_empty() {
@@ -190,7 +190,7 @@ pub(super) fn end_if_asked(cancel: &AtomicBool, words: &str) {
     }
 }
 
-/// Who reads what goes by.
+/// Displays of a running measurement.
 struct Watchers<'a> {
     live: Option<Live>,
     scrolling: Option<ScrollingLines<'a>>,
@@ -230,7 +230,7 @@ impl Watchers<'_> {
     }
 }
 
-/// A measurement's error with its exit code.
+/// Turns a measurement's error into one with an exit code.
 pub fn refusal(error: RunError, host: &str) -> anyhow::Error {
     match error {
         RunError::Session(error) if error.is_request() => exit::usage(error.to_string()),
@@ -241,7 +241,7 @@ pub fn refusal(error: RunError, host: &str) -> anyhow::Error {
     }
 }
 
-/// The same, with what was kept of a measurement that broke.
+/// Turns the error of a failed measurement into one that names the kept part.
 fn broken(error: anyhow::Error, ended: &Ended, store: &StoreArgs) -> anyhow::Error {
     let is_broken = ended.results.measurements().last().is_some_and(|last| last.error.is_some());
     match (is_broken, &ended.run) {

@@ -1,4 +1,4 @@
-//! The flags that say how bytes get to the kernel and back, and whether each is checked.
+//! Flags for sending and receiving methods, and for checking each byte.
 
 use bdp_model::flow::FlowSpec;
 use bdp_model::measurement::{MeasureRequest, Measurement};
@@ -55,7 +55,7 @@ impl PayloadArgs {
         if self.sendfile { How::Sendfile } else { self.zerocopy }
     }
 
-    /// The request with these in it.
+    /// Adds them to the request.
     pub fn apply(&self, request: MeasureRequest) -> anyhow::Result<MeasureRequest> {
         if self.check_payload && !matches!(self.how(), How::Auto | How::Off) {
             return Err(exit::usage(
@@ -79,7 +79,7 @@ impl PayloadArgs {
     }
 }
 
-/// Prints each direction of which a byte was changed on the way.
+/// Prints each direction in which a byte was changed on the path.
 pub fn print_wrong_bytes(measured: &[Measurement]) {
     for direction in measured.iter().flat_map(|m| &m.directions) {
         let Some(check) = direction.payload_check.filter(|check| check.wrong_bytes > 0) else { continue };
@@ -106,7 +106,7 @@ fn places(text: &str) -> Result<Places, String> {
     Ok(places)
 }
 
-/// `0` or `0,1` as iperf3 reads it: the near end's processor, and the far end's.
+/// Parses `0` or `0,1` like iperf3: the near end's processor, and the far end's.
 fn affinity(text: &str) -> Result<Places, String> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let (near, far) = text.split_once(',').map_or((text, None), |(near, far)| (near, Some(far)));

@@ -1,4 +1,4 @@
-//! What went by between two reports of progress, to make intervals of.
+//! Data between two progress reports, of which intervals are made.
 
 use bdp_flow::session::progress::{ArrivalReading, Progress, Stage};
 use bdp_model::measurement::Direction;
@@ -6,16 +6,15 @@ use bdp_model::units::Nanos;
 use bdp_report::{Part, Piece, ReceiverReading, SenderReading};
 use bdp_sys::tcp_info::TcpInfo;
 
-/// The pieces of a stage, one after the other.
+/// The consecutive pieces of a stage.
 #[derive(Debug, Default)]
 pub struct Pieces {
-    /// Up to when there are some.
+    /// End of the last piece.
     at_ns: u64,
 }
 
 impl Pieces {
-    /// The piece since the report before; `None` where no flow runs. The last one ends with the time of the test: what is
-    /// waited for then is no part of it.
+    /// The piece since the previous report; `None` if no flow runs. The last one ends with the time of the test, without the waiting after it.
     pub fn next(&mut self, progress: &Progress) -> Option<Piece> {
         let (from_ns, mut to_ns) = (self.at_ns, progress.elapsed.as_ns());
         if progress.is_last && progress.total > Nanos::ZERO {
@@ -31,7 +30,7 @@ impl Pieces {
     }
 }
 
-/// What each direction moved in so many seconds.
+/// Data of each direction in this many seconds.
 fn parts(progress: &Progress, seconds: f64) -> Vec<Part> {
     let directions = progress.goodput_bps.iter();
     let part = |&(way, bps): &(_, f64)| {
@@ -59,7 +58,7 @@ fn arrived(reading: &ArrivalReading) -> ReceiverReading {
     ReceiverReading { sent, received, jitter_ns }
 }
 
-/// What a kernel reports of a stream, as intervals have it.
+/// A kernel's report of a stream, in the form of intervals.
 pub fn reading(info: &TcpInfo) -> SenderReading {
     SenderReading {
         retransmits: info.total_retrans.map_or(0, u64::from),

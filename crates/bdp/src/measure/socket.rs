@@ -1,4 +1,4 @@
-//! The flags that a measurement's sockets are opened by, of `bdp measure` and of each point of `bdp sweep HOST`.
+//! The socket flags of a measurement, for `bdp measure` and each point of `bdp sweep HOST`.
 
 use bdp_model::flow::FlowSpec;
 use bdp_model::measurement::MeasureRequest;
@@ -43,7 +43,7 @@ pub struct SocketArgs {
 }
 
 impl SocketArgs {
-    /// The request with these in it.
+    /// Adds them to the request.
     pub fn apply(&self, request: MeasureRequest) -> anyhow::Result<MeasureRequest> {
         if self.sockbuf.is_some_and(|size| size.as_bytes() == 0) {
             return Err(exit::usage(
@@ -67,7 +67,7 @@ impl SocketArgs {
     }
 }
 
-/// The address and the device to send from: `ADDR%DEV` is both, as in iperf3. Of a link-local address the device is its zone, and stays with it.
+/// Source address and device: `ADDR%DEV` gives both, as in iperf3. For a link-local address the device is its zone, and stays with it.
 fn place(bind: Option<&str>, device: Option<&str>) -> anyhow::Result<(Option<String>, Option<String>)> {
     let owned = |text: Option<&str>| text.map(str::to_owned);
     let is_zone = |address: &str| address.to_ascii_lowercase().starts_with("fe80:");
@@ -86,7 +86,7 @@ fn place(bind: Option<&str>, device: Option<&str>) -> anyhow::Result<(Option<Str
     }
 }
 
-/// A code point by number or by the name that RFC 2474, 2597 or 3246 gives it.
+/// Parses a DSCP, by number or by its name in RFC 2474, 2597 or 3246.
 pub fn dscp(text: &str) -> Result<u8, String> {
     let wrong = || format!("'{text}' is not a code point: 0 to 63, ef, cs0 to cs7, or af11 to af43");
     let name = text.to_ascii_lowercase();
@@ -108,7 +108,7 @@ pub fn dscp(text: &str) -> Result<u8, String> {
     value.filter(|value| *value < 64).ok_or_else(wrong)
 }
 
-/// The code point of a whole TOS byte, as iperf3's `-S`: decimal, `0x` hexadecimal or `0` octal.
+/// Parses the DSCP of a whole TOS byte, like iperf3's `-S`: decimal, `0x` hexadecimal or `0` octal.
 fn tos(text: &str) -> Result<u8, String> {
     let value = match (text.strip_prefix("0x"), text.strip_prefix('0')) {
         (Some(hex), _) => u8::from_str_radix(hex, 16),

@@ -28,7 +28,7 @@ pub struct SshArgs {
 }
 
 impl SshArgs {
-    /// As it is recorded.
+    /// The request as it is recorded.
     pub(super) fn request(&self, data: (Option<String>, Option<u16>)) -> Option<SshRequest> {
         let (data_host, data_port) = data;
         let (through, options) = (self.through_ssh, self.ssh_option.clone());
@@ -36,7 +36,7 @@ impl SshArgs {
     }
 }
 
-/// Starts the far end, if one is asked for, and has the plan measure to it.
+/// Starts the far end, if requested, and makes the plan measure to it.
 pub fn start(plan: &mut MeasurePlan, cancel: &AtomicBool) -> anyhow::Result<Option<FarEnd>> {
     let Some(request) = plan.request.ssh.clone() else { return Ok(None) };
     if request.through && request.data_host.is_some() {

@@ -1,4 +1,4 @@
-//! `--json-stream`: a JSON object a line while measurements go on. Specified in `docs/measurement-stream.md`.
+//! `--json-stream`: a JSON object per line during measurements. Specified in `docs/measurement-stream.md`.
 
 use bdp_flow::session::progress::{Progress, Stage};
 use bdp_model::ends::Direction;
@@ -12,29 +12,29 @@ use serde_json::{Value, json};
 
 use crate::output;
 
-/// Version of the shape.
+/// Schema version.
 pub const STREAM_SCHEMA: &str = "bdp.measurement-stream/1";
 
-/// Writes the lines, each as soon as there is something to tell.
+/// Writes the lines, each as soon as its event happens.
 pub struct Lines<'a> {
     plan: &'a MeasurePlan,
-    /// Whether to tell of what goes by.
+    /// Whether to write a line for each interval.
     intervals: bool,
     /// The last run whose start was written.
     started: u32,
-    /// The id in the store, once there is one.
+    /// Id in the store, once there is one.
     run: Option<String>,
-    /// Whether nobody reads any more.
+    /// Whether the reader has gone.
     is_over: bool,
 }
 
 impl<'a> Lines<'a> {
-    /// Of these measurements, with a line for each interval or without.
+    /// Creates the lines of these measurements, with or without intervals.
     pub fn new(plan: &'a MeasurePlan, intervals: bool) -> Self {
         Self { plan, intervals, started: 0, run: None, is_over: false }
     }
 
-    /// Tells of what happened.
+    /// Writes the line of an event.
     pub fn write(&mut self, event: &Event<'_>) {
         match event {
             Event::Progress { repetition, progress } => {
@@ -59,7 +59,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// Tells why there is no more to come.
+    /// Writes the error that ends the stream.
     pub fn fail(&mut self, error: &str) {
         let error = output::tame(&in_words(error));
         self.line(&json!(Line::Error { repetition: self.started.max(1), error: &error }));
@@ -78,7 +78,7 @@ impl<'a> Lines<'a> {
         })
     }
 
-    /// What can't be written is lost, and no reason to lose what is being measured.
+    /// Writes a line; errors are ignored, so that the measurement is not lost.
     fn line(&mut self, value: &Value) {
         if !self.is_over && output::print(&format!("{value}\n")).is_err() {
             self.is_over = true;
@@ -113,64 +113,64 @@ fn interval(repetition: u32, progress: &Progress) -> Value {
     })
 }
 
-/// A line.
+/// A line of the stream.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub(crate) enum Line<'a> {
     /// A run begins.
     Start {
-        /// Name and version of the shape.
+        /// Name and version of the schema.
         #[cfg_attr(test, schemars(extend("const" = STREAM_SCHEMA)))]
         schema: &'static str,
-        /// bdp's version.
+        /// Version of bdp.
         bdp: &'static str,
-        /// Id in the store, which there is once a repetition is over; null before, and if nothing is stored.
+        /// Id in the store; null before the first repetition is over, and if nothing is stored.
         run: Option<&'a str>,
-        /// Which of several runs.
+        /// Number of this run among several.
         repetition: u32,
-        /// How many runs were asked for.
+        /// Number of requested runs.
         #[cfg_attr(test, schemars(range(min = 1)))]
         runs: u32,
-        /// Milliseconds since 1970.
+        /// Time of the start, milliseconds since 1970.
         at_unix_ms: u64,
-        /// What the user called it.
+        /// Label of the run; null if it has none.
         label: Option<&'a str>,
-        /// What was asked for: `request` of measurement.schema.json.
+        /// The measurement's request: `request` of measurement.schema.json.
         #[cfg_attr(test, schemars(with = "Part", extend("required" = ["host", "port", "directions"])))]
         request: &'a MeasureRequest,
     },
-    /// Some time has passed.
+    /// An interval has passed.
     Interval {
-        /// Which of several runs.
+        /// Number of this run among several.
         repetition: u32,
-        /// What is going on.
+        /// Current stage.
         #[cfg_attr(test, schemars(extend("enum" = ["idle", "to", "from", "both", "trial", "experiment"])))]
         stage: &'static str,
-        /// Since the stage began, nanoseconds.
+        /// Time since the stage began, nanoseconds.
         elapsed_ns: u64,
-        /// How long the stage is meant to take; null if that is not known.
+        /// Planned duration of the stage, nanoseconds; null if unknown.
         total_ns: Option<u64>,
-        /// The last round trip of the probe flow, nanoseconds.
+        /// Latest round trip of the probe flow, nanoseconds.
         rtt_ns: Option<u64>,
-        /// Each direction that is measured.
+        /// Each measured direction.
         directions: Vec<DirectionLine<'a>>,
     },
     /// A run is over.
     End {
-        /// Which of several runs.
+        /// Number of this run among several.
         repetition: u32,
-        /// The run's id in the store.
+        /// Id of the run in the store; null if it is not stored.
         run: Option<&'a str>,
         /// The whole measurement, as measurement.schema.json describes it.
         #[cfg_attr(test, schemars(with = "Part", extend("required" = ["schema", "directions"])))]
         measurement: Value,
     },
-    /// There is no more to come.
+    /// An error ends the stream.
     Error {
-        /// Which of several runs.
+        /// Number of this run among several.
         repetition: u32,
-        /// Why, in one line.
+        /// The error, in one line.
         error: &'a str,
     },
 }
@@ -179,14 +179,14 @@ pub(crate) enum Line<'a> {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct DirectionLine<'a> {
-    /// Which.
+    /// The direction.
     direction: Direction,
-    /// Since the line before, bit/s, as the near end sees it.
+    /// Goodput since the previous line, bit/s, seen by the near end.
     goodput_bps: f64,
-    /// The same of each stream as of its last sample, in order of connection; empty if that is unknown.
+    /// Goodput of each stream at its last sample, bit/s, in order of connection; empty if unknown.
     stream_goodput_bps: &'a [f64],
 }
 
-/// What another schema describes.
+/// A part that another schema describes.
 #[cfg(test)]
 type Part = serde_json::Map<String, Value>;

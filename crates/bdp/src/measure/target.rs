@@ -1,10 +1,10 @@
-//! The other end as one types it: `ams1`, `ams1:5201`, `[2001:db8::1]:5201`, `2001:db8::1`.
+//! The other end as typed: `ams1`, `ams1:5201`, `[2001:db8::1]:5201`, `2001:db8::1`.
 
 use bdp_model::scenario::Family;
 
 use crate::exit;
 
-/// A host and, where one was given, its port; the error says what is wrong.
+/// Parses a host and its port, if given; the error says what is wrong.
 pub fn parse(text: &str) -> Result<(String, Option<u16>), String> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {
@@ -17,7 +17,7 @@ pub fn parse(text: &str) -> Result<(String, Option<u16>), String> {
                 None => return Err(format!("'{text}': expected :PORT or nothing after the bracket")),
             }
         }
-        // An IPv6 address has several colons, and without brackets none of them begins a port.
+        // An IPv6 address has several colons, none of which begins a port without brackets.
         None if text.matches(':').count() > 1 => (text, None),
         None => match text.split_once(':') {
             Some((host, port)) => (host, Some(port)),
@@ -37,7 +37,7 @@ pub fn parse(text: &str) -> Result<(String, Option<u16>), String> {
     Ok((host.to_owned(), port))
 }
 
-/// The same with the port that an option gives, which must not contradict it.
+/// Parses a host and port, with the port of an option, which must not contradict it.
 pub fn with_port(text: &str, given: Option<u16>) -> anyhow::Result<(String, Option<u16>)> {
     let (host, port) = parse(text).map_err(exit::usage)?;
     match (port, given) {
@@ -48,7 +48,7 @@ pub fn with_port(text: &str, given: Option<u16>) -> anyhow::Result<(String, Opti
     }
 }
 
-/// The IP version that `-4` and `-6` leave.
+/// The IP version selected by `-4` and `-6`.
 pub fn family(only_4: bool, only_6: bool) -> Option<Family> {
     match (only_4, only_6) {
         (true, _) => Some(Family::Ipv4),

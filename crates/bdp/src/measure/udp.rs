@@ -37,14 +37,14 @@ pub struct UdpArgs {
     dont_fragment: bool,
 }
 
-/// A rate as it is asked for.
+/// A requested rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Asked {
-    /// As fast as it goes.
+    /// Unlimited.
     Unbounded,
-    /// So fast.
+    /// A given rate.
     Rate(Rate),
-    /// As fast as the path carries.
+    /// The rate that the path carries.
     Search,
 }
 
@@ -69,7 +69,7 @@ impl FromStr for Asked {
 }
 
 impl UdpArgs {
-    /// The rate that was asked for, where it is a number.
+    /// The requested rate, if it is a number.
     pub fn rate(&self) -> Option<Rate> {
         match self.bitrate {
             Some(Asked::Rate(rate)) => Some(rate),
@@ -77,17 +77,17 @@ impl UdpArgs {
         }
     }
 
-    /// Whether datagrams are asked for.
+    /// Whether datagrams are requested.
     pub fn is_asked(&self) -> bool {
         self.udp
     }
 
-    /// Whether the rate stays what was asked for, whatever is lost.
+    /// Whether the rate stays as requested, whatever is lost.
     pub fn may_flood(&self) -> bool {
         self.flood
     }
 
-    /// What each connection is held to, bit/s; nothing where datagrams are asked for, or no bound.
+    /// Pacing rate of each connection, bit/s; `None` for datagrams, or without a limit.
     pub fn pacing_bps(&self) -> Option<u64> {
         match self.bitrate? {
             Asked::Rate(rate) if !self.udp => Some(rate.as_bps()),
@@ -95,7 +95,7 @@ impl UdpArgs {
         }
     }
 
-    /// What is asked for of datagrams; nothing if connections are. `least_bytes` are those that the protocol puts into each.
+    /// The datagram request; `None` for connections. `least_bytes` is the protocol's header in each datagram.
     pub fn request(&self, length: Option<ByteCount>, least_bytes: u32) -> anyhow::Result<Option<UdpRequest>> {
         if !self.udp {
             let of_udp = [

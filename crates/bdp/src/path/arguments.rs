@@ -13,7 +13,7 @@ use crate::arguments::seconds;
 use crate::measure::{dscp, target};
 use crate::{exit, help, token};
 
-/// The run is bounded: so long each phase of rounds may take.
+/// The run is bounded: longest time for each phase of rounds.
 const LONGEST_PHASE: Nanos = Nanos::secs(600);
 
 /// Arguments of `bdp path`.
@@ -108,7 +108,7 @@ pub struct PathArgs {
 }
 
 impl PathArgs {
-    /// What is sent.
+    /// Builds the plan of the probes.
     pub(super) fn plan(&self) -> anyhow::Result<PathPlan> {
         let (host, port) = target::with_port(&self.target, self.port)?;
         let protocol = match (self.udp, self.tcp, self.icmp) {

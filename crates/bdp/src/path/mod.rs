@@ -1,4 +1,4 @@
-//! `bdp path`: the hops of a path, and what each does.
+//! `bdp path`: the hops of a path, and the figures of each.
 
 mod arguments;
 
@@ -15,11 +15,11 @@ pub use arguments::PathArgs;
 use crate::exit::{self, Exit, Outcome};
 use crate::{guest, interrupt, output};
 
-/// What is said where an interrupt comes before any answer.
+/// Message for an interrupt before any answer.
 const NOTHING: &str = "ended before a hop answered";
 
 impl PathArgs {
-    /// Sends probes, prints what became of them.
+    /// Sends probes and prints the results.
     pub fn run(self) -> Outcome {
         let plan = self.plan()?;
         let host = plan.request.host.clone();
@@ -37,7 +37,7 @@ impl PathArgs {
         }
         let Ended { results, result, .. } = ended;
         let (report, result) = match (results, result) {
-            // Of what was to be measured under load nothing is shown where there is none.
+            // If there was no load, nothing is shown of the phase under load.
             (Results::Path(Some(report)), Ok(())) => (report, Ok(())),
             (_, Err(RunError::Session(error))) if error.is_request() => {
                 return Err(exit::usage(error.to_string()));

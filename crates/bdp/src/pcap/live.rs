@@ -1,4 +1,4 @@
-//! `bdp pcap --live`: a capture of this machine's own.
+//! `bdp pcap --live`: captures on this machine.
 
 use std::path::PathBuf;
 
@@ -34,7 +34,7 @@ pub(super) struct LiveArgs {
 }
 
 impl LiveArgs {
-    /// Begins the capture that was asked for, and says so.
+    /// Starts the requested capture, and prints that.
     pub(super) fn begin(self, filter: &Filter) -> anyhow::Result<Option<LiveCapture>> {
         let Self { live, time, snap, write } = self;
         let Some(interface) = live else { return Ok(None) };

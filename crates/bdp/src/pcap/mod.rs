@@ -71,7 +71,7 @@ pub struct PcapArgs {
     json: bool,
 }
 
-/// Bytes of lines that are printed at once.
+/// Bytes of lines printed at once.
 const PRINTED_AT_ONCE: usize = 1 << 16;
 
 /// Programs whose output can be asked for.
@@ -84,7 +84,7 @@ enum Compat {
 }
 
 impl PcapArgs {
-    /// Reads the captures, prints what was found.
+    /// Reads the captures and prints the findings.
     pub fn run(self) -> Outcome {
         self.page.check()?;
         let cancel = interrupt::cancel_instead();
@@ -113,7 +113,7 @@ impl PcapArgs {
             return Err(exit::usage(format!("flow {number} does not exist: the capture has {most}")));
         }
         match json {
-            // Of many flows the document is larger than memory: each is written as it is made.
+            // The document of many flows exceeds memory: each is written as it is made.
             true => output::print_json(&captures_json(&captures, &pairs))?,
             false => {
                 let shown = Shown { rows: top, flow };
@@ -150,7 +150,7 @@ fn refused(error: &RunError) -> anyhow::Error {
     exit::environment(error.to_string())
 }
 
-/// What could be read was printed; that it was not all is a line for each file, and an exit code.
+/// The readable part was printed; each incomplete file gets a line, and the exit code says so.
 fn broken(captures: impl Iterator<Item = (String, Option<String>)>) -> Exit {
     let mut exit = Exit::Done;
     for (name, why) in captures {

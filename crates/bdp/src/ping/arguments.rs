@@ -15,11 +15,11 @@ use crate::arguments::seconds;
 use crate::measure::{dscp, target};
 use crate::{exit, help, token};
 
-/// Probes where neither a count nor a time was given.
+/// Default number of probes, without a count or a time.
 const COUNT: u64 = 10;
-/// Handshakes and requests before those that count: the first finds caches cold, and may wait for ARP.
+/// Uncounted handshakes and requests at the start: the first finds caches cold, and may wait for ARP.
 const WARM_UP: u64 = 1;
-/// Most of a datagram's payload (IPv4, RFC 791 and 768).
+/// Largest payload of a datagram (IPv4, RFC 791 and 768).
 const LARGEST: u64 = 65_507;
 
 /// Arguments of `bdp ping`.
@@ -123,7 +123,7 @@ pub struct PingArgs {
 }
 
 impl PingArgs {
-    /// What is to be sent.
+    /// Builds the request.
     fn request(&self) -> anyhow::Result<PingRequest> {
         let (host, port) = target::with_port(&self.target, self.port)?;
         let mode = match (self.icmp, self.tcp, self.udp) {
@@ -156,7 +156,7 @@ impl PingArgs {
             warm_up: self.warm_up,
             payload: self.length,
             patience: self.timeout,
-            // In a closed loop they would be in what is timed.
+            // In a closed loop they would be part of the measured time.
             stamps: !self.no_stamps && self.interval > Nanos::ZERO,
             bind_address: self.address.bind.clone(),
             bind_device: self.address.bind_dev.clone(),
@@ -164,7 +164,7 @@ impl PingArgs {
         })
     }
 
-    /// What is sent, and what must come out.
+    /// Builds the plan, with its expectations.
     pub(super) fn plan(&self) -> anyhow::Result<PingPlan> {
         Ok(PingPlan {
             request: self.request()?,

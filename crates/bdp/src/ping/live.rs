@@ -1,4 +1,4 @@
-//! While probes are under way: a line for each on standard output, or one line on standard error, on a terminal alone.
+//! Display during the probes: a line for each on standard output, or one line on standard error, on a terminal only.
 
 use std::io::IsTerminal;
 
@@ -10,9 +10,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::output;
 
-/// What is shown.
+/// The display.
 pub struct Live {
-    /// The request, where each probe has a line.
+    /// The request, if each probe has a line.
     scrolling: Option<PingRequest>,
     printed: bool,
     bar: Option<ProgressBar>,
@@ -21,7 +21,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// For a request; `each` has a line for each probe, where not too many come for anybody to read.
+    /// Creates the display of a request; `each` prints a line for each probe, unless they are too many to read.
     pub fn new(request: &PingRequest, each: bool) -> Self {
         let scrolling = (each && request.interval >= SHORTEST_SHOWN).then(|| request.clone());
         let bar = (scrolling.is_none() && std::io::stderr().is_terminal()).then(|| {
@@ -33,11 +33,11 @@ impl Live {
         Self { scrolling, printed: false, bar, count: request.count, duration: request.duration }
     }
 
-    /// Shows how far it is.
+    /// Shows the progress.
     pub fn show(&mut self, progress: &PingProgress) {
         if let Some(request) = &self.scrolling {
             let lines: String = progress.settled.iter().map(|sample| probe_line(request, sample)).collect();
-            // A reader that has seen enough is no reason to stop.
+            // A reader that closes early is no reason to stop.
             self.printed |= !lines.is_empty() && output::print(&lines).is_ok();
         }
         let Some(bar) = &self.bar else { return };
@@ -50,7 +50,7 @@ impl Live {
         bar.set_message(line(progress));
     }
 
-    /// Takes the line away, or parts the lines from what follows.
+    /// Removes the line, or separates the lines from what follows.
     pub fn end(&mut self) {
         if self.printed {
             let _ = output::print("\n");

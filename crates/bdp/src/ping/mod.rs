@@ -20,11 +20,11 @@ use crate::exit::{self, Exit, Outcome};
 use crate::measure::judgement;
 use crate::{guest, interrupt, output};
 
-/// What is said where an interrupt comes before any probe.
+/// Message for an interrupt before any probe.
 const NOTHING: &str = "ended before a probe was sent";
 
 impl PingArgs {
-    /// Sends probes, prints what became of them.
+    /// Sends probes and prints the results.
     pub fn run(self) -> Outcome {
         let plan = self.plan()?;
         crate::report::check_place(self.prometheus.as_deref(), "metrics")?;
@@ -65,7 +65,7 @@ impl PingArgs {
         };
         let text = if self.json {
             let mut document = bdp_report::ping_json(&pinged);
-            // Nothing of it is stored.
+            // It is not stored.
             document["run"] = Value::Null;
             document["expectations"] = serde_json::to_value(&judged)?;
             document["error"] = result.as_ref().err().map(ToString::to_string).into();
@@ -77,7 +77,7 @@ impl PingArgs {
         };
         output::print(&text)?;
         write_metrics(Some(&pinged), &judged)?;
-        // Where nothing else ends it, it has ended as it was asked to.
+        // If nothing else ends it, an interrupt is its regular end.
         let is_endless = pinged.request.count.is_none() && pinged.request.duration.is_none();
         if cancel.load(Ordering::Relaxed) && !is_endless {
             interrupt::carry_out("");

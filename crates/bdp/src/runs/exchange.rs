@@ -1,4 +1,4 @@
-//! `bdp runs export`, `import` and `remove`: runs carried from one store to another, and taken out of one.
+//! `bdp runs export`, `import` and `remove`: transfers runs between stores, and removes them.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -12,7 +12,7 @@ use crate::exit::{self, Exit, Outcome};
 use crate::output;
 use crate::store::{StoreArgs, refuse};
 
-/// A run that has not ended may be running still for so long.
+/// How long a run without an end may still be running.
 const MAY_RUN: Duration = Duration::from_secs(86_400);
 
 /// Arguments of `bdp runs export`.
@@ -89,7 +89,7 @@ impl ExportArgs {
 }
 
 impl ImportArgs {
-    /// Adds the runs to the store and prints what they are called there.
+    /// Adds the runs to the store and prints their names there.
     pub fn run(self) -> Outcome {
         let input: Box<dyn Read> = if self.file.as_os_str() == "-" {
             Box::new(io::stdin())
@@ -129,7 +129,7 @@ impl RemoveArgs {
     }
 }
 
-/// Of runs, newest first, those that are older and not among the newest; what may be running is not one of them.
+/// The runs, newest first, that are older than `age` and not among the newest `keep`; excludes those that may be running.
 fn aged(runs: Vec<RunInfo>, age: Option<Duration>, keep: Option<usize>, now_unix_ms: u64) -> Vec<RunInfo> {
     let since =
         |age: Duration| now_unix_ms.saturating_sub(u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
@@ -141,7 +141,7 @@ fn aged(runs: Vec<RunInfo>, age: Option<Duration>, keep: Option<usize>, now_unix
     older.filter(|run| !may_run(run)).collect()
 }
 
-/// `36h`, `30d`, `8w`.
+/// Parses `36h`, `30d`, `8w`.
 fn age(text: &str) -> Result<Duration, String> {
     let wrong =
         || format!("'{text}' is not an age: give a number with m, h, d or w, for example 36h, 30d or 8w");
@@ -157,7 +157,7 @@ fn age(text: &str) -> Result<Duration, String> {
     number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(wrong)
 }
 
-/// The runs of these names, each once; none where one of them is unknown.
+/// The runs of these names, each once; none if one of them is unknown.
 fn find(store: &dyn Store, names: &[String]) -> anyhow::Result<Vec<RunInfo>> {
     let mut runs: Vec<RunInfo> = Vec::new();
     for name in names {
@@ -170,7 +170,7 @@ fn find(store: &dyn Store, names: &[String]) -> anyhow::Result<Vec<RunInfo>> {
 }
 
 fn writable(store: &StoreArgs) -> anyhow::Result<bdp_store::SqliteStore> {
-    // Here a missing place is no note: without a store there is nothing to do.
+    // A missing store is an error here: without one there is nothing to do.
     store.path().map_err(refuse)?;
     store.open()?.ok_or_else(|| exit::usage("--store none has no runs; give a store"))
 }

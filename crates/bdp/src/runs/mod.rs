@@ -11,10 +11,10 @@ use crate::exit::{Exit, Outcome};
 use crate::output::{self, print, tame, utc};
 use crate::store::{StoreArgs, refuse};
 
-/// Rows of a table where `--limit` doesn't say.
+/// Rows of a table without `--limit`.
 const ROWS: usize = 20;
 
-/// Version of the shape of `--json`.
+/// Schema version of `--json`.
 const SCHEMA: &str = "bdp.runs/1";
 
 /// Arguments of `bdp runs`.
@@ -55,7 +55,7 @@ enum RunsCommand {
 }
 
 impl RunsArgs {
-    /// Lists the runs, or does with them what was asked.
+    /// Lists the runs, or runs the subcommand.
     pub fn run(self) -> Outcome {
         match self.command {
             Some(RunsCommand::Export(args)) => args.run(),
@@ -72,7 +72,7 @@ impl RunsArgs {
         let (mut runs, mut stored) = (Vec::new(), 0);
         if let Some(store) = self.store.open_to_read()? {
             let after = self.after.as_deref().map(|run| store.run(run).map(|run| run.id));
-            // One more than is shown says whether that is all.
+            // One more than is shown tells whether there are more.
             let page =
                 Page { after: after.transpose().map_err(refuse)?, limit: rows.map(|n| n.saturating_add(1)) };
             runs = store.runs(&page).map_err(refuse)?;
@@ -104,12 +104,12 @@ impl RunsArgs {
     }
 }
 
-/// Whether the run went to its end, in a word.
+/// Whether the run is complete, in a word.
 pub fn state(run: &RunInfo) -> &'static str {
     if run.finished_unix_ms.is_some() { "finished" } else { "unfinished" }
 }
 
-/// The command that goes on with a run that didn't go to its end; measurements between machines begin anew.
+/// Command that resumes an incomplete run; measurements between machines start again.
 pub fn resumption(run: &RunInfo) -> Option<String> {
     if run.finished_unix_ms.is_some() || run.kind != RunKind::Lab {
         return None;
@@ -135,7 +135,7 @@ fn table(runs: &[RunInfo]) -> String {
             resumption(run).as_deref().map(tame).unwrap_or_default(),
         ]
     }));
-    // A column with a heading alone says nothing.
+    // An empty column is omitted.
     let shown: Vec<usize> =
         (0..heading.len()).filter(|&c| rows[1..].iter().any(|row| !row[c].is_empty())).collect();
     let width = |c: usize| rows.iter().map(|row| row[c].chars().count()).max().unwrap_or(0);
@@ -156,7 +156,7 @@ fn table(runs: &[RunInfo]) -> String {
     rows.iter().map(line).collect()
 }
 
-/// The label, and those with names.
+/// The label, and the named labels.
 fn labels(run: &RunInfo) -> String {
     let plain = run.label.as_deref().map(tame);
     let named = (!run.labels.is_empty()).then(|| tame(&run.labels.to_string()));

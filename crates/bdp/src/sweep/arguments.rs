@@ -153,7 +153,7 @@ pub(super) struct VariedArgs {
 }
 
 impl VariedArgs {
-    /// One or two parameters with more than one value; others hold theirs at one.
+    /// Reads one or two parameters with more than one value; others are fixed at one.
     pub(super) fn read(&self, points: Option<u32>) -> anyhow::Result<Vec<Varied>> {
         let given = [
             (Variable::Window, &self.window),

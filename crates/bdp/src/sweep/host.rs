@@ -1,4 +1,4 @@
-//! A sweep between this machine and another: arguments to a plan, its outcome to text.
+//! A sweep between this machine and another: from arguments to a plan, from its outcome to text.
 
 use bdp_model::flow::FlowSpec;
 use bdp_model::measurement::{Direction, MeasureRequest, Measurement, PORT};
@@ -19,7 +19,7 @@ use crate::{command_line, guest, interrupt, output, store, token};
 
 /// Slow start of a short path; a sweep has no time for more at every point.
 const OMIT: Nanos = Nanos::secs(1);
-/// A seed that nobody gave is below this, so that it is easily typed again.
+/// Upper bound of a default seed, so that it is easily typed again.
 const SEEDS: u64 = 1_000_000;
 
 /// Runs it.
@@ -61,7 +61,7 @@ pub fn run(args: &SweepArgs, host: &str, varied: Vec<Varied>) -> Outcome {
     ended.result.map(|()| Exit::Done).map_err(|error| measure::refusal(error, &host))
 }
 
-/// The sweep as it is printed, and printed again.
+/// The sweep's output, also when it is printed again.
 pub fn document(run: Option<&str>, kept: &[StoredMeasurement], as_json: bool, again: Option<&str>) -> String {
     let all: Vec<_> = kept.iter().map(|k| (&k.params, &k.measurement)).collect();
     let curves = bdp_model::measured_curves::measured_curves(&all);
@@ -74,7 +74,7 @@ pub fn document(run: Option<&str>, kept: &[StoredMeasurement], as_json: bool, ag
     text
 }
 
-/// A line for each point; before the first the seed of their order.
+/// Prints a line for each point; before the first the seed of their order.
 fn show(event: &Event<'_>, seed: u64) {
     let Event::PointEnded { key, done, planned, measurement } = event else { return };
     if *done == 1 {

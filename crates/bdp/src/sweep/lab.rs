@@ -65,7 +65,7 @@ pub fn run(args: &SweepArgs, scenario: &str, varied: &[Varied]) -> Outcome {
     })
 }
 
-/// The sweep as it is printed, and printed again.
+/// The sweep's output, also when it is printed again.
 pub fn document(run: Option<&str>, records: &[Record], as_json: bool, again: Option<&str>) -> String {
     let curves = bdp_model::record_curves::curves(records);
     if as_json {
@@ -78,7 +78,7 @@ pub fn document(run: Option<&str>, records: &[Record], as_json: bool, again: Opt
     text
 }
 
-/// Further points between the knee and the point before it; none where the first that is varied has no order.
+/// Refinement between the knee and the point before it; none if the first varied parameter has no order.
 fn refinement(scenario: &Scenario, options: &PlanOptions, varied: &[Varied]) -> Option<RefinedSweep> {
     let along = varied.iter().find(|v| v.parameter != Variable::Congestion && v.values.len() > 1)?;
     Some(RefinedSweep {

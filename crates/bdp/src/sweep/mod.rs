@@ -1,4 +1,4 @@
-//! `bdp sweep`: a curve over what is varied, its knee, and what to choose.
+//! `bdp sweep`: a curve over varied parameters, its knee, and the recommended value.
 
 mod arguments;
 mod host;
@@ -13,7 +13,7 @@ pub use lab::document;
 use crate::exit::{self, Outcome};
 
 impl SweepArgs {
-    /// Sweeps.
+    /// Runs the sweep.
     pub fn run(self) -> Outcome {
         let varied = self.varied.read(self.points)?;
         match (&self.scenario, &self.target) {

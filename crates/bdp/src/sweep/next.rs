@@ -1,10 +1,10 @@
-//! The line that ends a sweep.
+//! The last line of a sweep.
 
-/// What can be done with a sweep that is stored.
+/// Next commands for a stored sweep.
 pub(super) fn next(run: Option<&str>, again: Option<&str>) -> String {
     match (run, again) {
         (Some(run), Some(again)) => {
-            // The store's option, where it was given.
+            // The store's option, if it was given.
             let store = again.strip_prefix(&format!("bdp show {run}")).unwrap_or_default();
             format!("next  {again}\n      bdp report {run}{store}\n      bdp show {run} --json{store}\n")
         }

@@ -1,18 +1,18 @@
-//! What is varied, as it is typed: `4K..64M`, `1,2,10`, `reno,cubic`.
+//! Varied values as typed: `4K..64M`, `1,2,10`, `reno,cubic`.
 
 use bdp_model::curve::{log_spaced, usual_points};
 use bdp_model::parameter::{Kind, Parameter};
 use bdp_run::sweep::{Setting, Variable, Varied};
 
-/// Most values of one parameter.
+/// Maximum number of values of one parameter.
 const MOST: usize = 1000;
 
-/// The option.
+/// Option of the variable.
 pub fn option(variable: Variable) -> String {
     format!("--{}", variable.name())
 }
 
-/// The parameter of a scenario.
+/// Path of the variable in a scenario.
 pub fn path(variable: Variable) -> String {
     format!("flow.{}", variable.name())
 }
@@ -27,7 +27,7 @@ const fn example(variable: Variable) -> &'static str {
     }
 }
 
-/// Reads values separated by commas, each one value or a range `A..B` of `points` by factors. The error is one line.
+/// Parses values separated by commas, each one value or a geometric range `A..B` of `points` values. The error is one line.
 pub fn read(variable: Variable, text: &str, points: Option<usize>) -> Result<Varied, String> {
     let mut values: Vec<Setting> = Vec::new();
     for part in text.split(',').map(str::trim) {
@@ -89,7 +89,7 @@ fn item(variable: Variable, text: &str) -> Result<Setting, String> {
         ));
     };
     let range = parameter.range;
-    // What a float holds exactly is far beyond every range.
+    // A float's exact integers extend far beyond every range.
     let number = quantity.value as u64;
     match quantity.value >= 0.0 && range.contains(&number) {
         true => Ok(Setting { text: text.to_owned(), number }),

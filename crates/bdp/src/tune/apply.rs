@@ -1,4 +1,4 @@
-//! `bdp tune apply`: the changes of a plan, made so that they can be undone.
+//! `bdp tune apply`: makes the changes of a plan, so that they can be reverted.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::question::{self, can_ask};
 use crate::store::StoreArgs;
 use crate::{arguments, help, interrupt, output};
 
-/// How long changes of the far end are kept where nobody says.
+/// Default time for which changes of the far end are kept.
 const KEPT_THERE: Nanos = Nanos::secs(600);
 
 #[derive(clap::Args)]
@@ -99,7 +99,7 @@ impl ApplyArgs {
         if !self.yes {
             ask(&lines)?;
         }
-        // Who was asked has seen them.
+        // The question has shown them already.
         let shown = if self.yes { changes_text(&lines, &output::style()) } else { String::new() };
         let cancelled = interrupt::cancel_instead();
         let options = ApplyOptions {
@@ -161,7 +161,7 @@ impl ApplyArgs {
         output::print(&format!("{shown}{}", applied_text(&text, &output::style())))
     }
 
-    /// The changes that are meant, in the plan's order.
+    /// The selected changes, in the plan's order.
     fn choose(&self, plan: &Plan) -> anyhow::Result<Vec<Change>> {
         let all = match &self.alternative {
             None => &plan.changes,
@@ -243,7 +243,7 @@ fn lines<'a>(plan: &Plan, steps: &'a [Step]) -> Vec<ChangeLine<'a>> {
     steps.iter().map(line).collect()
 }
 
-/// Shows the changes and asks; an error where the answer is no, or nobody is there to give one.
+/// Shows the changes and asks; an error if the answer is no, or nobody can answer.
 fn ask(lines: &[ChangeLine<'_>]) -> anyhow::Result<()> {
     if !can_ask() {
         return Err(exit::usage(

@@ -1,4 +1,4 @@
-//! `bdp tune confirm`: what was applied for a time is kept.
+//! `bdp tune confirm`: keeps changes that were applied for a limited time.
 
 use bdp_report::tuning::applied::{ConfirmedText, confirmed_text};
 use bdp_tune::{ConfirmOptions, Confirmed};

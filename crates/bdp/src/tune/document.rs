@@ -1,14 +1,14 @@
-//! What the commands print with `--json`.
+//! The documents that the commands print with `--json`.
 
 use serde_json::{Value, json};
 
 use crate::exit::Outcome;
 use crate::output;
 
-/// Version of the shape of what the commands print.
+/// Schema version of these documents.
 const SCHEMA: &str = "bdp.tune/1";
 
-/// Prints what a command did as a document.
+/// Prints the document of a command.
 pub fn print_document(command: &str, members: Value) -> Outcome {
     let mut document = json!({ "schema": SCHEMA, "bdp": env!("CARGO_PKG_VERSION"), "run": null, "at": null, "command": command });
     if let (Some(document), Value::Object(members)) = (document.as_object_mut(), members) {

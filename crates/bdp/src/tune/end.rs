@@ -1,4 +1,4 @@
-//! What `confirm`, `revert` and `journal` have in common: of which end they are, and how they print.
+//! Common parts of `confirm`, `revert` and `journal`: the end that they act on, and their output.
 
 use super::far::FarArgs;
 use super::places::PlaceArgs;

@@ -1,4 +1,4 @@
-//! `bdp tune export`: a plan for a host that is not this one.
+//! `bdp tune export`: a plan for another host.
 
 use std::fmt::Write;
 
@@ -45,7 +45,7 @@ pub struct ExportArgs {
 }
 
 impl ExportArgs {
-    /// Does what was asked.
+    /// Prints the plan in the requested form.
     pub fn run(self) -> Outcome {
         let plan = stored::find(&self.plan, &self.store)?;
         let Some(form) = self.form else { return output::print(&forms(&plan)) };
@@ -66,7 +66,7 @@ impl ExportArgs {
     }
 }
 
-/// The forms, and how many changes each end has.
+/// The available forms, and the number of changes of each end.
 fn forms(plan: &Plan) -> String {
     let mut text = String::from("format      description\n");
     for form in ExportForm::ALL {
@@ -80,7 +80,7 @@ fn forms(plan: &Plan) -> String {
     text
 }
 
-/// The one end that has changes.
+/// The only end with changes.
 fn only_end(plan: &Plan) -> anyhow::Result<End> {
     match [End::Near, End::Far].map(|end| plan.changes_at(end).next().is_some()) {
         [true, true] => {

@@ -42,12 +42,12 @@ pub struct Far {
 }
 
 impl FarArgs {
-    /// Whether a far end is meant.
+    /// Whether a far end was given.
     pub fn is_given(&self) -> bool {
         self.at.is_some()
     }
 
-    /// The far end, where one is meant.
+    /// The far end, if one was given.
     pub fn end(&self) -> anyhow::Result<Option<Far>> {
         let Some(name) = &self.at else { return Ok(None) };
         let (host, port) = target::with_port(name, None)?;
@@ -67,23 +67,23 @@ impl Far {
         Self { name: name.to_owned(), host: request.host.clone(), port: request.port, token }
     }
 
-    /// Keeps a journal; how many settings that are.
+    /// Keeps the changes of a journal; returns the number of settings.
     pub fn keep(&self, journal: u32) -> anyhow::Result<u32> {
         self.connect("confirm")?.confirm(journal).map_err(|e| refused("confirm", &e))
     }
 
-    /// Puts a journal back; how many settings are as before.
+    /// Reverts a journal; returns how many settings are restored.
     pub fn put_back(&self, journal: u32) -> anyhow::Result<usize> {
         let reverted = self.connect("revert")?.revert(journal).map_err(|e| refused("revert", &e))?;
         Ok(reverted.put_back.len())
     }
 
-    /// As it was given.
+    /// Its name as given.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Checks changes there.
+    /// Checks changes on the far end.
     pub fn check(&self, order: &TuneOrder) -> anyhow::Result<Vec<TuneStep>> {
         let steps = self.connect("apply")?.check(order).map_err(|e| refused("apply", &e))?;
         match steps.len() == order.changes.len() {
@@ -95,13 +95,13 @@ impl Far {
         }
     }
 
-    /// Makes changes there.
+    /// Applies changes on the far end.
     pub fn apply(&self, order: &TuneOrder) -> anyhow::Result<TuneApplied> {
-        // A session of its own: the question may have taken long.
+        // A new session: the question may have taken long.
         self.connect("apply")?.apply(order).map_err(|e| refused("apply", &e))
     }
 
-    /// Prints as JSON what was applied there.
+    /// Prints as JSON what was applied on the far end.
     pub fn print_applied(
         &self,
         steps: &[TuneStep],
@@ -123,7 +123,7 @@ impl Far {
         )
     }
 
-    /// Keeps what was applied there: one journal, or all that were applied from here and wait for it.
+    /// Keeps changes on the far end: one journal, or all pending ones applied from here.
     pub fn confirm(&self, only: Option<u32>, is_json: bool) -> Outcome {
         let mut client = self.connect("confirm")?;
         let state = client.state().map_err(|e| refused("confirm", &e))?;
@@ -153,7 +153,7 @@ impl Far {
         Ok(Exit::Done)
     }
 
-    /// Puts back what was applied there: one journal, or all that were applied from here, the newest first.
+    /// Reverts changes on the far end: one journal, or all applied from here, the newest first.
     pub fn revert(&self, only: Option<u32>, is_json: bool) -> Outcome {
         let mut client = self.connect("revert")?;
         let state = client.state().map_err(|e| refused("revert", &e))?;
@@ -185,7 +185,7 @@ impl Far {
         Ok(if all.iter().all(|one| one.foreign.is_empty()) { Exit::Done } else { Exit::Missed })
     }
 
-    /// Lists what is in force there.
+    /// Lists the changes in force on the far end.
     pub fn journal(&self, is_json: bool) -> Outcome {
         let state = self.connect("journal")?.state().map_err(|e| refused("journal", &e))?;
         match is_json {
@@ -196,7 +196,7 @@ impl Far {
         Ok(Exit::Done)
     }
 
-    /// An error that names the first file there that is no journal.
+    /// Returns an error that names the far end's first damaged journal, if any.
     fn check_damage(&self, doing: &str, state: &TuneState) -> anyhow::Result<()> {
         match state.damaged.first() {
             None => Ok(()),
@@ -208,7 +208,7 @@ impl Far {
     }
 
     fn connect(&self, doing: &str) -> anyhow::Result<TuneClient> {
-        // A signal ends this end at once; what the far end applied goes back by itself.
+        // A signal ends this end at once; changes applied on the far end revert by themselves.
         let cancel = AtomicBool::new(false);
         TuneClient::connect(&self.host, self.port, &self.token, &cancel).map_err(|e| refused(doing, &e))
     }
@@ -297,7 +297,7 @@ impl Far {
     }
 }
 
-/// The journals that were applied from this address.
+/// Journals applied from this address.
 fn own(state: &TuneState, wanted: impl Fn(&TuneJournal) -> bool) -> Vec<u32> {
     let own = state.journals.iter().filter(|journal| journal.client == Some(state.client) && wanted(journal));
     own.map(|journal| journal.id).collect()
@@ -320,7 +320,7 @@ fn reverted_words(all: &[TuneReverted]) -> String {
     reverted_text(&text, &output::style())
 }
 
-/// A refusal as an error with its exit code.
+/// Turns a refusal into an error with its exit code.
 fn refused(doing: &str, error: &TuneError) -> anyhow::Error {
     let text = format!("{doing}: {error}");
     if error.is_of_request() { exit::usage(text) } else { exit::environment(text) }

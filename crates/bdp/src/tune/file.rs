@@ -1,4 +1,4 @@
-//! Plans and other small files: nothing in them is trusted.
+//! Reads plans and other small files, none of which is trusted.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -9,13 +9,13 @@ use bdp_model::tuning::{Change, PLAN_SCHEMA, Plan, Target};
 
 use crate::exit;
 
-/// Larger files are neither plans nor sysctls.
+/// Larger files are rejected as plans or sysctls.
 const LARGEST_FILE: u64 = 1 << 20;
-/// More changes than any host has settings.
+/// Maximum number of changes: more than any host has settings.
 const MOST_CHANGES: usize = 200;
-/// No setting has a longer value.
+/// Maximum length of a value: no setting has a longer one.
 const LONGEST_VALUE: usize = 256;
-/// Of a device, without the NUL (Linux, IFNAMSIZ).
+/// Maximum length of a device name, without the NUL (Linux, IFNAMSIZ).
 const LONGEST_DEVICE: usize = 15;
 
 /// Reads a plan and checks it; `-` is standard input. An error is one line.
@@ -25,7 +25,7 @@ pub fn read(path: &str) -> anyhow::Result<Plan> {
     parse(&bytes).map_err(refused)
 }
 
-/// The bytes of a file, or of standard input for `-`; an error is its cause.
+/// Reads a file, or standard input for `-`; an error is its cause.
 pub fn bytes(path: &str) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     let read = match path {
@@ -39,7 +39,7 @@ pub fn bytes(path: &str) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// A plan from its JSON, checked.
+/// Parses a plan from JSON and checks it.
 pub fn parse(bytes: &[u8]) -> Result<Plan, String> {
     let value: serde_json::Value = serde_json::from_slice(bytes).map_err(|error| of_json(&error))?;
     let (name, version) = PLAN_SCHEMA.split_once('/').unwrap_or_default();
@@ -62,7 +62,7 @@ pub fn parse(bytes: &[u8]) -> Result<Plan, String> {
         },
         _ => return Err(format!("'{}' is not the schema of a plan; expected {PLAN_SCHEMA}", shown(schema))),
     }
-    // Once more from the text, whose lines the error names.
+    // Parsed again from the text, for line numbers in the error.
     let plan: Plan = serde_json::from_slice(bytes).map_err(|error| of_json(&error))?;
     check(&plan.changes)?;
     let mut names = HashSet::new();
@@ -75,7 +75,7 @@ pub fn parse(bytes: &[u8]) -> Result<Plan, String> {
     Ok(plan)
 }
 
-/// Whether each change can be one of a host's network, and each setting is changed once.
+/// Checks that each change is one of a host's network settings, and each setting is changed once.
 fn check(changes: &[Change]) -> Result<(), String> {
     if changes.len() > MOST_CHANGES {
         return Err(format!("it has {} changes; {MOST_CHANGES} at most", changes.len()));

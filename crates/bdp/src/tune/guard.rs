@@ -1,4 +1,4 @@
-//! `bdp __tune-guard`: the process that puts changes back when their time is over. Not for people.
+//! `bdp __tune-guard`: the process that reverts changes when their time is over. Internal.
 
 use std::cell::Cell;
 use std::ffi::OsString;
@@ -14,16 +14,16 @@ use bdp_tune::{GuardCommand, HostWorld, Journal, Places, supervise};
 /// The hidden subcommand.
 pub const NAME: &str = "__tune-guard";
 
-/// How it is started.
+/// Command that starts it.
 pub fn command() -> GuardCommand {
     GuardCommand { path: "/proc/self/exe".into(), arguments: vec![NAME.to_owned()] }
 }
 
-/// Larger journals are none.
+/// Larger journals are rejected.
 const LARGEST_JOURNAL: usize = 4 << 20;
 
-/// Looks after the journal that it is given on its standard input. It puts back at once where it is asked to end, as by a machine that shuts down, and
-/// where the process that started it ends before it says that all was written.
+/// Guards the journal that it gets on its standard input. It reverts at once if it is asked to end, for example
+/// at shutdown, and if the process that started it ends before confirming that everything was written.
 pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.collect();
     let [folder, persistent_file, id] = &arguments[..] else { return ExitCode::from(2) };
@@ -59,7 +59,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let wait = |ns: u64| {
         let time = Duration::from_nanos(ns);
         if is_asked.get() {
-            // What it does now is tried again until the lock is free.
+            // It tries again until the lock is free.
             std::thread::sleep(time.min(Duration::from_millis(10)));
         } else if let Some((HeldSignal::Ending(_), _)) = held.wait_for(Some(time)) {
             is_asked.set(true);
@@ -72,7 +72,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     if supervised.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(3) }
 }
 
-/// The journal: a line with its length, and its bytes. The file of it may be gone before it is read again.
+/// Reads the journal: a line with its length, and its bytes. Its file may be gone before it is read again.
 fn read_journal(input: &mut impl BufRead) -> Option<Journal> {
     let mut line = String::new();
     input.by_ref().take(16).read_line(&mut line).ok()?;

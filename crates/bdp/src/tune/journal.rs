@@ -1,4 +1,4 @@
-//! `bdp tune journal`: what is in force, since when, until when, and what was there before.
+//! `bdp tune journal`: the changes in force, since when, until when, and the values before.
 
 use bdp_report::tuning::applied::{JournalText, SettingText, StateText, state_text};
 use bdp_sys::boot;
@@ -149,7 +149,7 @@ fn document(state: &State) -> Value {
     })
 }
 
-/// Files that are no journals, as JSON has them.
+/// Damaged journal files, as JSON.
 pub fn damaged(damaged: &[Damaged]) -> Value {
     damaged.iter().map(|of| json!({ "path": of.path, "cause": of.cause })).collect()
 }

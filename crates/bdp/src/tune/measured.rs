@@ -1,4 +1,4 @@
-//! A stored measurement of a path, and what else is known of what it can carry.
+//! A stored measurement of a path, and other runs that show what it can carry.
 
 use bdp_model::Rate;
 use bdp_model::ends::Direction;
@@ -37,14 +37,14 @@ pub struct MeasuredArgs {
 pub struct Measured {
     /// The run.
     pub found: Found,
-    /// Its measurement; of several the last.
+    /// Its measurement; the last of several.
     pub measurement: Measurement,
-    /// Those of the other runs.
+    /// Measurements of the other runs.
     pub others: Vec<Measurement>,
 }
 
 impl MeasuredArgs {
-    /// A run by its name alone.
+    /// Creates it for a run's name alone.
     pub const fn of(run: Option<String>, store: StoreArgs) -> Self {
         Self { run, also: Vec::new(), rate: None, direction: None, store }
     }
@@ -54,7 +54,7 @@ impl MeasuredArgs {
         self.measured(Found::find(self.run.as_deref(), &self.store)?)
     }
 
-    /// The same of a run that was found.
+    /// Returns the measurement of a run that was found.
     pub fn measured(&self, found: Found) -> anyhow::Result<Measured> {
         let mut all = measurements(&found)?;
         let name = found.info.id.clone();
@@ -79,7 +79,7 @@ impl MeasuredArgs {
 }
 
 impl Measured {
-    /// Keeps a document with the run, where the run is stored.
+    /// Stores a document with the run, if the run is stored.
     pub fn keep(&self, store: &StoreArgs, kind: DocumentKind, document: Value) -> anyhow::Result<()> {
         match self.found.file {
             Some(_) => Ok(()),
@@ -87,7 +87,7 @@ impl Measured {
         }
     }
 
-    /// The run's id, where it has one.
+    /// The run's id, if it has one.
     pub fn run(&self) -> Option<&str> {
         self.found.run()
     }
@@ -103,7 +103,7 @@ fn measurements(found: &Found) -> anyhow::Result<Vec<Measurement>> {
     }
 }
 
-/// A direction by its word.
+/// Parses a direction.
 pub fn direction(text: &str) -> Result<Direction, String> {
     match text {
         "to" => Ok(Direction::To),

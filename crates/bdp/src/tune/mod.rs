@@ -1,4 +1,4 @@
-//! `bdp tune`: settings of hosts, what a path needs of them, and changes that can be undone.
+//! `bdp tune`: host settings, what a path needs of them, and changes that can be reverted.
 
 pub mod apply;
 mod confirm;
@@ -47,7 +47,7 @@ enum TuneCommand {
 }
 
 impl TuneArgs {
-    /// Does what was asked.
+    /// Runs the subcommand.
     pub fn run(self) -> Outcome {
         match self.command {
             TuneCommand::Show(args) => args.run(),

@@ -1,4 +1,4 @@
-//! Where journals are, and what a refusal is to the command line.
+//! The journals' location, and refusals as command-line errors.
 
 use std::path::PathBuf;
 
@@ -6,9 +6,9 @@ use bdp_tune::{HostWorld, Places, Refusal};
 
 use crate::{exit, help};
 
-/// Names the journals' folder where no option does.
+/// Environment variable of the journals' folder, if no option gives it.
 const JOURNAL: &str = "BDP_TUNE_JOURNAL";
-/// Names another file than that of `/etc/sysctl.d` for settings that are kept for the next boots.
+/// Environment variable of another file than that in `/etc/sysctl.d` for persistent settings.
 const PERSISTENT_FILE: &str = "BDP_TUNE_SYSCTL_FILE";
 
 /// Arguments that name the journals' folder.
@@ -20,7 +20,7 @@ pub struct PlaceArgs {
 }
 
 impl PlaceArgs {
-    /// This host, with its journals there.
+    /// This host, with its journals in the option's folder.
     pub fn world(&self) -> anyhow::Result<HostWorld> {
         world(self.journal.clone())
     }
@@ -31,7 +31,7 @@ pub fn world(folder: Option<PathBuf>) -> anyhow::Result<HostWorld> {
     Ok(HostWorld::new(places(folder)?, super::guard::command()))
 }
 
-/// Where the journals of this host are.
+/// Location of this host's journals.
 pub fn places(folder: Option<PathBuf>) -> anyhow::Result<Places> {
     let named = |variable| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
     let places = Places::default();
@@ -43,7 +43,7 @@ pub fn places(folder: Option<PathBuf>) -> anyhow::Result<Places> {
     Ok(Places { folder: absolute(folder)?, persistent_file: absolute(persistent_file)? })
 }
 
-/// A refusal as an error with its exit code.
+/// Turns a refusal into an error with its exit code.
 pub fn refused(doing: &str, refusal: &Refusal) -> anyhow::Error {
     let text = format!("{doing}: {refusal}");
     if refusal.is_of_request() { exit::usage(text) } else { exit::environment(text) }

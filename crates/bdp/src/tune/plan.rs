@@ -36,7 +36,7 @@ pub struct PlanArgs {
 }
 
 impl PlanArgs {
-    /// Makes the plan, keeps it with its run and prints it.
+    /// Makes the plan, stores it with its run and prints it.
     pub fn run(self) -> Outcome {
         if let Some(rtt) = self.rtt {
             return self.print_described(rtt);
@@ -67,10 +67,10 @@ impl PlanArgs {
             let store = self.measured.store.option();
             let then = match plan.changes_at(End::Near).next() {
                 Some(_) => format!("bdp tune apply {run}{store} --for 10m"),
-                // No command from here alone changes the far end.
+                // No command on this host alone changes the far end.
                 None => format!("bdp tune export {run}{store} --as sh --end far"),
             };
-            // What can't run here is no next step.
+            // A step that can't run here is not suggested.
             text.push_str(&match guest::obstacle() {
                 None => format!("next        bdp rehearse {run}{store} | {then}\n"),
                 Some(obstacle) => {

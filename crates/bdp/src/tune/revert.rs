@@ -1,4 +1,4 @@
-//! `bdp tune revert`: what was there before is put back, but for what somebody else changed since.
+//! `bdp tune revert`: restores the values before, except those that somebody else changed since.
 
 use bdp_report::tuning::applied::{BackLine, ElsewhereLine, RevertedText, reverted_text};
 use bdp_sys::boot;

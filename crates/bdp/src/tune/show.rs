@@ -1,4 +1,4 @@
-//! `bdp tune show`: the settings of this host, and what they come to.
+//! `bdp tune show`: the settings of this host, and their effect.
 
 use bdp_model::tuning::judged::{JudgedSetting, judged};
 use bdp_model::tuning::setting::{Setting, all, find};
@@ -74,7 +74,7 @@ impl ShowArgs {
 }
 
 impl ShowArgs {
-    /// Judges what a file would set.
+    /// Judges the settings of a file.
     fn judge(&self, path: &str) -> Outcome {
         let text = sysctl_file::read(path)?;
         let (file, host) = sysctl_file::over(path, &text, host_settings::read(None));
@@ -89,7 +89,7 @@ impl ShowArgs {
     }
 }
 
-/// The setting of this name, in either of its forms.
+/// The setting of this name, in either form.
 fn named(name: &str) -> anyhow::Result<&'static Setting> {
     find(&name.replace('/', ".")).ok_or_else(|| {
         let part = name.rsplit(['.', '/']).next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A plan by the run that it belongs to, or from a file.
+//! A plan by its run, or from a file.
 
 use std::path::Path;
 
@@ -12,8 +12,8 @@ use crate::found::Found;
 use crate::store::StoreArgs;
 use crate::{exit, output, rehearse};
 
-/// The plan of a run, made where it has none, with the changes that its rehearsal chose where that is newer; or what a file holds. A name with a slash or the ending `.json`, and
-/// `-`, is a file's.
+/// Finds the plan of a run, made if it has none, with the changes that its rehearsal chose if that is newer; or
+/// the plan of a file. A name with a slash or the ending `.json`, and `-`, is a file's.
 pub fn find(name: &str, store: &StoreArgs) -> anyhow::Result<Plan> {
     let path = Path::new(name);
     let is_file = name == "-" || name.contains('/') || name.ends_with(".json");
@@ -35,7 +35,7 @@ pub fn find(name: &str, store: &StoreArgs) -> anyhow::Result<Plan> {
     }
 }
 
-/// The plan of a run that was given none yet, made and kept as 'bdp tune plan' does.
+/// Makes and stores the plan of a run that has none yet, as 'bdp tune plan' does.
 fn make(found: Found, store: &StoreArgs) -> anyhow::Result<Plan> {
     let args = MeasuredArgs::of(None, store.clone());
     let measured = args.measured(found)?;
@@ -46,7 +46,7 @@ fn make(found: Found, store: &StoreArgs) -> anyhow::Result<Plan> {
     Ok(plan)
 }
 
-/// The plan with the changes that were chosen.
+/// The plan with the chosen changes.
 fn chosen(run: &str, kept: &StoredDocument) -> anyhow::Result<Plan> {
     let rehearsal: Rehearsal = serde_json::from_value(kept.document.clone()).map_err(|_| {
         exit::usage(format!(
@@ -67,7 +67,7 @@ fn parse(run: &str, kept: &StoredDocument) -> anyhow::Result<Plan> {
     file::parse(bytes.as_bytes()).map_err(|cause| exit::usage(format!("the plan of run {run}: {cause}")))
 }
 
-/// A store may come from anywhere: what is in it is checked as a file is.
+/// Checks a stored plan like a file's, since a store may come from anywhere.
 fn checked(run: &str, plan: &Plan) -> anyhow::Result<Plan> {
     let bytes = serde_json::to_vec(plan)?;
     file::parse(&bytes).map_err(|cause| exit::usage(format!("the rehearsal of run {run}: {cause}")))

@@ -1,4 +1,4 @@
-//! Files of sysctls, as `sysctl -p` reads them: what they would set.
+//! Sysctl files, as `sysctl -p` reads them, and their effect.
 
 use bdp_model::tuning::host::{HostSettings, Unreadable};
 use bdp_model::tuning::setting::{Setting, all};
@@ -13,7 +13,7 @@ pub fn read(path: &str) -> anyhow::Result<String> {
     String::from_utf8(bytes).map_err(|_| refused("it is not text".to_owned()))
 }
 
-/// What a file sets, and a host with its settings in place of its own.
+/// The settings of a file, and a host with these in place of its own.
 pub fn over(name: &str, text: &str, mut host: HostSettings) -> (SysctlFile, HostSettings) {
     let name = if name == "-" { "standard input" } else { name };
     let mut file = SysctlFile { name: name.to_owned(), ..SysctlFile::default() };
@@ -27,7 +27,7 @@ pub fn over(name: &str, text: &str, mut host: HostSettings) -> (SysctlFile, Host
             file.unreadable.push(number);
             continue;
         };
-        // A file that begins with a hyphen sets what there is, and ignores errors.
+        // A key that begins with a hyphen is set with errors ignored.
         let key = key.trim().trim_start_matches('-').trim().replace('/', ".");
         let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
         match find(&key) {
@@ -40,7 +40,7 @@ pub fn over(name: &str, text: &str, mut host: HostSettings) -> (SysctlFile, Host
     (file, host)
 }
 
-/// The setting of this full name: a file has no other.
+/// The setting of this full name, the only form in a file.
 fn find(name: &str) -> Option<&'static Setting> {
     all().find(|setting| setting.name == name)
 }
@@ -54,7 +54,7 @@ fn set(file: &mut SysctlFile, host: &mut HostSettings, setting: &Setting, value:
         return;
     }
     of_host.value = Ok(value);
-    // The last of several holds.
+    // The last of several applies.
     if !file.settings.contains(&setting.name) {
         file.settings.push(setting.name);
     }

@@ -9,7 +9,7 @@ use bdp_run::watch::WatchPlan;
 use crate::arguments::seconds;
 use crate::{exit, help, metrics};
 
-/// Which sockets.
+/// Group of the socket options.
 const SOCKETS: &str = "Sockets";
 
 /// Arguments of `bdp watch`.
@@ -61,7 +61,7 @@ pub struct WatchArgs {
 }
 
 impl WatchArgs {
-    /// What is to be watched.
+    /// Builds the plan of the watch.
     pub(super) fn plan(&self) -> anyhow::Result<WatchPlan> {
         const SHORTEST: Nanos = Nanos::millis(100);
         if self.interval < SHORTEST {
@@ -84,13 +84,13 @@ impl WatchArgs {
         })
     }
 
-    /// What was asked for, in words.
+    /// Description of the request.
     pub(super) fn asked(&self) -> String {
         if self.all { "--all".to_owned() } else { self.targets.join(" ") }
     }
 }
 
-/// `PID`, `:PORT`, `HOST`, `HOST:PORT` or `[ADDRESS]:PORT`.
+/// Parses `PID`, `:PORT`, `HOST`, `HOST:PORT` or `[ADDRESS]:PORT`.
 fn target(text: &str) -> Result<WatchTarget, String> {
     let port = |digits: &str| {
         let port = digits.parse::<u16>().ok().filter(|&port| port > 0);

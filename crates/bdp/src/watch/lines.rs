@@ -1,4 +1,4 @@
-//! Lines that scroll, where there is no terminal to draw a table on.
+//! Scrolling lines, for an output without a terminal.
 
 use bdp_model::watch::WatchInterval;
 use bdp_report::{watch_heading, watch_lines};
@@ -6,14 +6,14 @@ use bdp_report::{watch_heading, watch_lines};
 use crate::exit::Outcome;
 use crate::output;
 
-/// What was printed so far.
+/// Printer of the lines.
 pub struct Lines {
     most: usize,
     headed: bool,
 }
 
 impl Lines {
-    /// So many sockets of an interval.
+    /// Creates it for at most this many sockets per interval.
     pub fn new(most: usize) -> Self {
         Self { most, headed: false }
     }

@@ -21,13 +21,13 @@ use screen::Screen;
 use crate::exit::{self, Exit, Outcome};
 use crate::{guest, interrupt, metrics, output};
 
-/// The hidden subcommand that asks for sockets in another network namespace.
+/// The hidden subcommand that queries sockets in another network namespace.
 pub const NAME: &str = bdp_run::watch::SUBCOMMAND;
 
-/// What is said where an interrupt comes before any reading.
+/// Message for an interrupt before any reading.
 const NOTHING: &str = "ended before a socket was read";
 
-/// Where reports go.
+/// Destination of reports.
 enum Face {
     Json,
     Lines(Lines),
@@ -35,7 +35,7 @@ enum Face {
 }
 
 impl WatchArgs {
-    /// Watches until it is to end; prints the summary.
+    /// Watches until the end; prints the summary.
     pub fn run(self) -> Outcome {
         let plan = self.plan()?;
         let listener = self.metrics.map(metrics::listen).transpose()?;
@@ -69,7 +69,7 @@ impl WatchArgs {
                     Ok(Exit::Done)
                 }
             };
-            // Where nobody reads any more there is no reason to go on.
+            // Without a reader there is no reason to continue.
             if shown.is_err() || output::is_closed() {
                 printed = shown;
                 cancel.store(true, Ordering::Relaxed);
@@ -90,7 +90,7 @@ impl WatchArgs {
         } else {
             format!("\n{}", bdp_report::watch_summary(&summary, &output::style()))
         })?;
-        // Where nothing else ends it, it has ended as it was asked to.
+        // If nothing else ends it, an interrupt is its regular end.
         if cancel.load(Ordering::Relaxed) && !is_endless {
             interrupt::carry_out("");
         }
@@ -98,7 +98,7 @@ impl WatchArgs {
     }
 }
 
-/// Asks for sockets in another network namespace, for the process that started this one.
+/// Queries sockets in another network namespace, for the process that started this one.
 pub fn serve(arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
     match bdp_run::watch::serve(arguments) {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,4 +1,4 @@
-//! The live table on a terminal: a thread that takes keys and draws, on the alternate screen, and gives the terminal back.
+//! The live table on a terminal: a thread that reads keys and draws on the alternate screen, and restores the terminal.
 
 use std::io::Write;
 use std::os::fd::AsFd;
@@ -12,10 +12,10 @@ use bdp_sys::terminal::{self, Keys};
 use super::view::{Asked, View};
 use crate::output;
 
-/// Alternate screen, without a cursor; and back (xterm's control sequences, which terminals share).
+/// Switches to the alternate screen without a cursor, and back (xterm's control sequences, which terminals share).
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
-/// Lines and columns where the terminal does not say.
+/// Default lines and columns, if the terminal does not report them.
 const USUAL_LINES: u16 = 24;
 
 /// The display, until it is dropped.
@@ -26,7 +26,7 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// Takes the terminal; `None` where that can't be had. The key that ends it raises `cancel`.
+    /// Takes over the terminal; `None` if that is impossible. The quit key raises `cancel`.
     pub fn open(asked: &str, cancel: &'static AtomicBool) -> Option<Self> {
         let keys = Keys::take().ok()?;
         let view = Arc::new(Mutex::new((View::new(asked), true)));
@@ -54,7 +54,7 @@ impl Drop for Screen {
     }
 }
 
-/// Until it is over: keys as they come, a frame where something changed.
+/// Until the end: handles keys as they arrive, and draws a frame after a change.
 fn draw(mut keys: Keys, shared: &Mutex<(View, bool)>, over: &AtomicBool, cancel: &AtomicBool) {
     put(ENTER);
     let mut size = None;
@@ -68,7 +68,7 @@ fn draw(mut keys: Keys, shared: &Mutex<(View, bool)>, over: &AtomicBool, cancel:
             changed.then(|| shared.0.frame(usize::from(lines), &output::style()))
         };
         if let Some(frame) = frame {
-            // Each line's rest is cleared, and what is below, so that nothing flickers.
+            // The rest of each line is cleared, and everything below, so that nothing flickers.
             put(&format!("\x1b[H{}\x1b[K\x1b[J", frame.replace('\n', "\x1b[K\n")));
         }
         for key in keys.wait() {
@@ -84,6 +84,6 @@ fn draw(mut keys: Keys, shared: &Mutex<(View, bool)>, over: &AtomicBool, cancel:
 
 fn put(text: &str) {
     let mut out = std::io::stdout().lock();
-    // A terminal that went away takes the process with it by SIGHUP.
+    // A closed terminal ends the process by SIGHUP.
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }

@@ -1,4 +1,4 @@
-//! What the live table shows, and what its keys change. Neither terminal nor clock: keys and intervals come in, text goes out.
+//! State of the live table, and the effect of its keys. Without terminal or clock: takes keys and intervals, returns text.
 
 use std::cmp::Ordering;
 use std::collections::{HashMap, VecDeque};
@@ -7,14 +7,14 @@ use bdp_model::watch::{Role, SocketReading, WatchInterval};
 use bdp_report::{Style, watch_detail, watch_limit, watch_table};
 use bdp_sys::terminal::Key;
 
-/// Intervals of which the rate is remembered.
+/// Number of intervals whose rate is remembered.
 const REMEMBERED: usize = 120;
-/// Sockets of which it is.
+/// Maximum number of sockets whose rates are remembered.
 const MOST_REMEMBERED: usize = 10_000;
 /// Lines above and below the table, headings included.
 const LINES_AROUND: usize = 6;
 
-/// By what rows are sorted.
+/// Sort order of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
     Rate,
@@ -37,17 +37,17 @@ pub struct View {
     notes: Vec<String>,
 }
 
-/// What a key asks of whoever shows this.
+/// Request of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asked {
-    /// To go on.
+    /// Continue.
     Nothing,
-    /// To end.
+    /// Quit.
     Quit,
 }
 
 impl View {
-    /// Of what was asked for.
+    /// Creates it with the description of the request.
     pub fn new(asked: &str) -> Self {
         Self {
             asked: asked.to_owned(),
@@ -63,7 +63,7 @@ impl View {
         }
     }
 
-    /// Takes what an interval brought.
+    /// Takes an interval.
     pub fn take(&mut self, interval: WatchInterval) {
         for socket in &interval.sockets {
             let rate = socket.sent_bps + socket.received_bps;
@@ -86,7 +86,7 @@ impl View {
         }
     }
 
-    /// Takes a key.
+    /// Handles a key.
     pub fn press(&mut self, key: Key) -> Asked {
         if self.typing {
             match key {
@@ -134,7 +134,7 @@ impl View {
         self.selected = rows.get(next).copied();
     }
 
-    /// The sockets that are meant, in their order.
+    /// The selected sockets, in order.
     fn rows(&self) -> Vec<&SocketReading> {
         let Some(interval) = &self.interval else { return Vec::new() };
         let wanted = self.filter.to_lowercase();
@@ -157,7 +157,7 @@ impl View {
         rows
     }
 
-    /// The whole screen, of so many lines, none longer than the style's width.
+    /// The whole screen, with this many lines, none longer than the style's width.
     pub fn frame(&self, lines: usize, style: &Style) -> String {
         let rows = self.rows();
         let shown = lines.saturating_sub(LINES_AROUND + self.notes.len()).max(1);
@@ -170,7 +170,7 @@ impl View {
                 text.push_str(&watch_detail(rows[at], &rates, style));
             }
             None => {
-                // The selected row stays in sight.
+                // The selected row stays visible.
                 let from = selected.map_or(0, |at| at.saturating_sub(shown - 1));
                 let part: Vec<&SocketReading> = rows.iter().skip(from).take(shown).copied().collect();
                 text.push_str(&watch_table(&part, selected.map(|at| at - from), style));
@@ -220,19 +220,19 @@ impl View {
     }
 }
 
-/// What has no finding comes last.
+/// Sockets without a finding come last.
 fn limit_order(socket: &SocketReading) -> (bool, String) {
     (socket.finding.is_none(), watch_limit(socket))
 }
 
-/// What a filter is looked for in.
+/// Text that a filter searches.
 fn words(socket: &SocketReading) -> String {
     let holder = socket.name.holder.as_ref();
     let holder = holder.map_or_else(String::new, |holder| format!("{} {}", holder.name, holder.pid));
     format!("{holder} {} {} {}", socket.name.local, socket.name.remote, watch_limit(socket)).to_lowercase()
 }
 
-/// A line's first columns; colours take none, and end with it.
+/// The first columns of a line; colours take none, and end with it.
 fn clipped(line: &str, columns: usize) -> String {
     let (mut out, mut taken, mut inside) = (String::new(), 0, false);
     for c in line.chars() {
@@ -344,7 +344,7 @@ mod tests {
         }
         press(&mut view, "r/RSy");
         assert_eq!(order(&view), ["rsync"]);
-        // What is typed is no command meanwhile.
+        // Typed text is no command meanwhile.
         press(&mut view, "q\n");
         assert_eq!(order(&view), Vec::<String>::new());
         view.press(Key::Escape);

@@ -1,4 +1,4 @@
-//! The selftest in guests: exact rows, and cells beside netem.
+//! The selftest in guests: exact rows, and cells compared with netem.
 
 use std::fmt::Write;
 
@@ -65,7 +65,7 @@ pub(super) fn beside_netem(part: BesideNetem, as_json: bool) -> Outcome {
     Ok(verdict(&checks, &cells))
 }
 
-/// Queues that manage themselves, beside the kernel's.
+/// Compares actively managed queues with the kernel's.
 pub(super) fn beside_kernel_queues(kind: Option<&str>, as_json: bool) -> Outcome {
     let (kernel, rows) =
         selftest::beside_kernel_queues(&crate::guest::commands().keeper, kind).map_err(refused)?;

@@ -6,7 +6,7 @@ use bdp_model::record::Record;
 use bdp_run::selftest::Check;
 use serde_json::json;
 
-/// The document of these records and checks.
+/// Builds the document of these records and checks.
 pub(super) fn document(records: &[Record], checks: &[Check]) -> serde_json::Value {
     let checks: Vec<_> = checks
         .iter()
@@ -17,7 +17,7 @@ pub(super) fn document(records: &[Record], checks: &[Check]) -> serde_json::Valu
     document
 }
 
-/// The table of these checks.
+/// Formats the table of these checks.
 pub(super) fn table(checks: &[Check]) -> String {
     let wide = |least: usize, text: &dyn Fn(&Check) -> &str| {
         checks.iter().map(|c| text(c).chars().count() + 2).max().unwrap_or(0).max(least)

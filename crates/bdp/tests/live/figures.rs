@@ -24,7 +24,7 @@ fn connections_are_held_to_a_rate() {
         let told =
             bench.run(&format!("measure 127.0.0.1:{} -b 20M -t 0.2 --idle 0.1 --forward -v", server.port));
         assert!(told.out.contains("20 Mbit/s, paced by TCP itself"), "{}{}", told.out, told.err);
-        assert!(told.out.contains(" -b 20000000 "), "{}", told.out);
+        assert!(told.out.contains(" -b 20M "), "{}", told.out);
     });
 }
 

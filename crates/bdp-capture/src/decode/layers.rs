@@ -6,9 +6,9 @@ use super::bytes::{Bytes, Next, Unread};
 use super::packet::{About, Carries, Echo, Packet, Span};
 use super::{link, tcp, tunnel};
 
-/// Most IP headers around a packet.
+/// Most IPv6 extension headers in a packet.
 const DEEPEST: usize = 12;
-/// Most headers of any kind, without IPv6 extension headers.
+/// Most nested headers of any other kind.
 const HEADERS: u8 = 32;
 
 pub(super) fn packet(link_type: u16, frame: &[u8], length: u32) -> Result<Packet, Unread> {

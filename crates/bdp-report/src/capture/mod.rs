@@ -32,8 +32,8 @@ pub struct Shown {
     pub flow: Option<usize>,
 }
 
-/// Returns each capture with its table of flows, or the selected flow. A single flow with a result is printed in detail too. The comparison of two captures of
-/// one path is printed once, below both.
+/// Returns each capture with its table of flows, or the selected flow. A single flow with a result is printed in detail too. The
+/// comparison of two captures of one path is printed once, below both.
 pub fn captures_text(captures: &[ReadCapture], pairs: &[CapturePair], shown: Shown, style: &Style) -> String {
     let mut text = String::new();
     for (index, capture) in captures.iter().enumerate() {

@@ -69,7 +69,7 @@ pub fn reached(share: f64, of_it: &str) -> String {
     }
 }
 
-/// Returns unclamped nanoseconds; findings may come from files.
+/// Returns a value as nanoseconds; negative ones, possible in findings from files, become 0.
 pub fn nanos(value: f64) -> Nanos {
     Nanos(value.max(0.0) as u64)
 }

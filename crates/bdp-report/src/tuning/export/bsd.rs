@@ -15,7 +15,7 @@ const BSD: &str = include_str!("text/bsd.sh");
 const CLUSTER: u64 = 2048;
 const MBUF: u64 = 256;
 
-/// Congestion controls of FreeBSD's `cc_` modules, under Linux's name or preceded by it.
+/// Congestion controls by Linux's name and that of FreeBSD's `cc_` module.
 const FREEBSD_CONTROLS: [(&str, &str); 5] =
     [("cubic", "cubic"), ("reno", "newreno"), ("htcp", "htcp"), ("vegas", "vegas"), ("dctcp", "dctcp")];
 

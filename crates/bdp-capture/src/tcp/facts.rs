@@ -1,4 +1,4 @@
-//! A way of a connection as facts: what the sender's kernel would have reported, as far as its packets tell.
+//! Facts about one direction of a connection: what the sender's kernel would have reported, as far as its packets show.
 
 use std::net::SocketAddr;
 
@@ -13,11 +13,11 @@ use bdp_model::units::{ByteCount, Nanos};
 use super::connection::{Connection, congestion_control};
 use super::half::{HalfConnection, Reading};
 
-/// Segments of the initial window (RFC 6928).
+/// Initial window, segments (RFC 6928).
 const INITIAL_WINDOW: u32 = 10;
-/// A connection that lasts for no more round trips is a short transfer.
+/// Round trips up to which a connection is a short transfer.
 const SHORT: u64 = 30;
-/// No more of a transfer than this part is its beginning.
+/// Part of a transfer up to which its time belongs to its beginning.
 const BEGINNING: u64 = 4;
 
 pub(crate) fn of(connection: &Connection, side: usize, ends: [SocketAddr; 2]) -> Option<Facts> {
@@ -30,7 +30,7 @@ pub(crate) fn of(connection: &Connection, side: usize, ends: [SocketAddr; 2]) ->
     let took_ns = way.data_until().saturating_sub(from).max(1);
     let mss = way.mss();
     let readings = readings(way, from);
-    // Seen from elsewhere, what the sender's program did is not to be told from what its windows let through.
+    // From elsewhere, pauses of the sender's program can't be distinguished from its windows.
     let is_here = way.is_at_sender();
     let sent: Vec<SenderSample> = readings
         .iter()
@@ -54,7 +54,7 @@ pub(crate) fn of(connection: &Connection, side: usize, ends: [SocketAddr; 2]) ->
     let bytes = is_short.then(|| ByteCount::bytes(way.acked()));
     Some(Facts {
         source: Source::Captured,
-        // Readings are taken as packets come: a time without any is no receiver that paused.
+        // Readings are taken as packets arrive: a period without any is not a pause of the receiver.
         asked: FlowSpec { bytes, interval: Nanos(longest), ..FlowSpec::default() },
         sender: name(ends[side], scaling[0]),
         receiver: name(ends[1 - side], scaling[1]),
@@ -66,7 +66,7 @@ pub(crate) fn of(connection: &Connection, side: usize, ends: [SocketAddr; 2]) ->
         stream_goodput_bps: vec![goodput_bps],
         window: WindowReport { on_the_wire_bytes: way.window_most, ..WindowReport::default() },
         rtt: RttReport {
-            // An answer that was lost, and no handshake: the least that any segment took.
+            // Without a handshake, the smallest round trip of any segment.
             idle: connection.handshake_ns.or(way.whole.min()).map(once),
             loaded: way.whole.report().map(|rtt| summary(&rtt)),
             ..RttReport::default()
@@ -87,7 +87,7 @@ pub(crate) fn of(connection: &Connection, side: usize, ends: [SocketAddr; 2]) ->
         loss_episodes: episodes(way, from),
         experiments: Vec::new(),
         udp: None,
-        // A sender that takes the window as it is written has no room when its program seems to pause.
+        // A sender that ignores the window scale is blocked when its program seems to pause.
         conversation: connection.conversation(side).map(|all| match scaling {
             [Some(false), Some(true)] => Conversation {
                 spent: all.spent.renamed(TimeState::SenderApplication, TimeState::ReceiveWindow),
@@ -101,7 +101,7 @@ pub(crate) fn of(connection: &Connection, side: usize, ends: [SocketAddr; 2]) ->
     })
 }
 
-/// What was read of it over time, since its first byte.
+/// Returns the readings over time since the first byte.
 fn readings(way: &HalfConnection, from: u64) -> Vec<(u64, Reading)> {
     let mut readings: Vec<(u64, Reading)> =
         way.series.iter().filter(|(at, _)| *at >= from).map(|&(at, reading)| (at - from, reading)).collect();

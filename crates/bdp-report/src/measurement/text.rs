@@ -317,7 +317,7 @@ fn exact(bps: f64) -> String {
     format_bps((bps / scale).round() * scale).to_string()
 }
 
-/// Returns the three windows: requested, granted, on the wire.
+/// Returns the three windows: requested, socket buffer, on the wire.
 fn window(w: &WindowReport) -> String {
     let known = |bytes: Option<u64>| bytes.map_or_else(|| "unknown".to_owned(), |b| size(b as f64));
     let most = match (w.on_the_wire_bytes, w.on_the_wire_max_bytes) {

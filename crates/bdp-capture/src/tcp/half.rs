@@ -208,7 +208,7 @@ pub(super) struct HalfConnection {
     /// Round trips from the sender to the receiver.
     pub whole: RoundTrips,
     pub waits: RoundTrips,
-    /// Pauses of half a round trip and more.
+    /// Waits of half a round trip and more.
     pub stalls: RoundTrips,
     pub in_flight_most: u64,
     pub window_most: Option<u64>,
@@ -479,7 +479,8 @@ impl HalfConnection {
         self.unprompted += u64::from(now.saturating_sub(self.last_applied) >= prompt_ns);
     }
 
-    /// Returns the time within which a segment counts as sent at once. It allows for transmission time between the sender and this place, and for a slow
+    /// Returns the time within which a segment counts as sent at once. It allows for transmission time between the sender and this place,
+    /// and for a slow
     /// host: a quarter of the spacing of two segments here.
     fn prompt_ns(&self) -> u64 {
         const AT_ONCE_NS: u64 = 20_000;

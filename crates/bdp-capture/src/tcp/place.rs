@@ -8,7 +8,8 @@ const HOST_NS: u64 = 300_000;
 const HERE_OF: u64 = 10;
 
 impl HalfConnection {
-    /// Records whether data echoes the latest timestamp of the other end, or an older one although a newer passed long before and had not reached the sender.
+    /// Records whether data echoes the latest timestamp of the other end, or an older one although a newer passed long before and had not
+    /// reached the sender.
     pub const fn note_echo(&mut self, latest: Option<(bool, u64)>) {
         const LONG_NS: u64 = 1_000_000;
         match latest {

@@ -84,7 +84,8 @@ impl Account {
         self.tell(until, state);
     }
 
-    /// Whether a transfer seen from elsewhere broke off: in the middle of a write, or with data missing before its last segment, followed by silence.
+    /// Whether a transfer seen from elsewhere broke off: in the middle of a write, or with data missing before its last segment, followed
+    /// by silence.
     fn is_broken_off(&self, end: &End, silent_ns: u64) -> bool {
         let is_full = u64::from(self.last.size).is_multiple_of(self.mss.max(1));
         let is_amid = is_full && self.burst >= MUCH * self.mss;
@@ -93,7 +94,8 @@ impl Account {
         is_long && end.is_blind && !end.is_lacking && !has_said_all && (is_amid || end.has_hole)
     }
 
-    /// Returns what the connection waits for at its end: a client that asks nothing more has all it wanted, and a server that closes has nothing to send.
+    /// Returns what the connection waits for at its end: a client that asks nothing more has all it wanted, and a server that closes has
+    /// nothing to send.
     fn left_over(&self, role: Role, is_own: bool) -> TimeState {
         match role {
             Role::Server if self.over.is_none() || self.closed_it != is_own => TimeState::Answering,

@@ -21,7 +21,8 @@ const STRAIGHT_NS: f64 = 1_000.0;
 /// Most points of the delay over time.
 const POINTS: u64 = 1_000;
 
-/// Delays of one direction: when each packet passed the first capture, since its start, and how much later it passed the far place, by the two clocks.
+/// Delays of one direction: when each packet passed the first capture, since its start, and how much later it passed the far place, by the
+/// two clocks.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Delays {
     pub samples: Vec<(u64, i64)>,

@@ -1,4 +1,4 @@
-//! Flows that never came to anything, counted together where there are many that have something in common.
+//! Failed flows, counted together if many have something in common.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -8,10 +8,10 @@ use bdp_model::capture::{AttemptOutcome, CapturedAttempts, FlowProtocol, MANY_AT
 use crate::flow::Identity;
 use crate::slot::Slot;
 
-/// Addresses and ports of packets that were not followed, at the most.
+/// Most addresses and ports kept of packets that were not followed.
 const MOST_TARGETS: usize = 4096;
 
-/// Whom a packet was meant for.
+/// Destination of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Target {
     pub protocol: FlowProtocol,
@@ -19,7 +19,7 @@ pub(crate) struct Target {
     pub port: u16,
 }
 
-/// Where packets went that were not followed, the first few thousand.
+/// Destinations of packets that were not followed, the first few thousand.
 #[derive(Debug, Default)]
 pub(crate) struct Targets(HashMap<Target, u64>);
 
@@ -39,7 +39,7 @@ impl Targets {
     }
 }
 
-/// What flows have in common, the most telling first.
+/// What flows have in common, most significant first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Common {
     from: bool,
@@ -48,11 +48,11 @@ struct Common {
 }
 
 const COMMON: [Common; 7] = [
-    // A flood of one service.
+    // Flood of one service.
     Common { from: false, to: true, port: true },
-    // A scan of one host's ports.
+    // Port scan of one host.
     Common { from: true, to: true, port: false },
-    // A scan of many hosts for one service.
+    // Scan of many hosts for one service.
     Common { from: true, to: false, port: true },
     Common { from: false, to: true, port: false },
     Common { from: true, to: false, port: false },
@@ -62,7 +62,7 @@ const COMMON: [Common; 7] = [
 
 type Group = (FlowProtocol, AttemptOutcome, Option<IpAddr>, Option<IpAddr>, Option<u16>);
 
-/// The part of an analysis, and which of its flows.
+/// Part of an analysis, and index of the flow in it.
 type Place = (u32, u32);
 
 impl Common {
@@ -73,7 +73,7 @@ impl Common {
     }
 }
 
-/// Takes flows out that are more than [`MANY_ATTEMPTS`] of a kind, the kind with the most flows first.
+/// Removes flows of kinds with more than [`MANY_ATTEMPTS`] flows, largest kind first, and counts them together.
 pub(crate) fn taken_out(parts: &mut [Vec<Slot>], further: &Targets) -> Vec<CapturedAttempts> {
     let mut left: Vec<Place> = Vec::new();
     for (part, slots) in parts.iter().enumerate() {
@@ -151,7 +151,7 @@ fn counted<'a, I: Iterator<Item = &'a Slot>>(group: Group, all: &dyn Fn() -> I) 
     }
 }
 
-/// How many different ones there are, and the one where there is only one.
+/// Returns the number of distinct values, and the value if there is only one.
 fn several<T: Ord + Copy>(all: impl Iterator<Item = T>) -> (u64, Option<T>) {
     let mut values: Vec<T> = all.collect();
     values.sort_unstable();

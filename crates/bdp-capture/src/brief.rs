@@ -1,5 +1,5 @@
-//! A flow of few packets, kept as these: most of a flood or a scan never has more. With the next packet all of it becomes a [`Flow`], which is
-//! given what was kept, so that nothing is known of it but what it would know if it had been one from the beginning.
+//! A flow of few packets, stored as those packets: most flows of a flood or scan never have more. With the next packet it becomes a [`Flow`] that
+//! replays the stored packets, so that the result is the same as if it had been followed from the start.
 
 use bdp_model::capture::AttemptOutcome;
 
@@ -8,14 +8,14 @@ use crate::decode::{Carries, Echo, Flags, Multipath, Options, Packet, Record, Se
 use crate::flow::{Counts, End, Flow, Identity, Moment};
 use crate::notes::Notes;
 
-/// Bytes of a datagram that are kept: all headers lie in them that are looked for, but those of QUIC and of bdp itself.
+/// Bytes kept of a datagram: enough for all headers examined, except those of QUIC and of bdp itself.
 const HEAD: usize = 32;
 
-/// A flow of one datagram, or of up to three segments, each perhaps sent several times.
+/// A flow of one datagram, or of up to three segments, each possibly repeated.
 #[derive(Debug)]
 pub(crate) struct Brief {
     pub identity: Identity,
-    /// Packets came that were not taken, as there was no memory to follow them.
+    /// Whether packets were not recorded because memory had run out.
     pub is_cut: bool,
     seen: Seen,
 }
@@ -26,7 +26,7 @@ enum Seen {
     Datagram(Head),
 }
 
-/// A segment, and how often the same one came without another between.
+/// A segment, and how often it was repeated in a row.
 #[derive(Debug, Clone, Copy)]
 struct Noted {
     at_ns: u64,
@@ -61,11 +61,11 @@ const STAMPED: u8 = 4;
 const HAS_MSS: u8 = 8;
 const HAS_SCALE: u8 = 16;
 const SACK: u8 = 32;
-/// The two together are any other option of multipath TCP.
+/// Both bits together mean any other multipath TCP option.
 const CAPABLE: u8 = 64;
 const JOIN: u8 = 128;
 
-/// The beginning of a datagram, or of a packet of another protocol, and how often it came.
+/// Start of a datagram, or of a packet of another protocol, and its number of repetitions.
 #[derive(Debug, Clone, Copy)]
 struct Head {
     at_ns: u64,
@@ -78,7 +78,7 @@ struct Head {
     carries: Carried,
 }
 
-/// What it carries, without what its flow has.
+/// Content of the packet, without what the flow already has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Carried {
     Udp { payload: u32 },
@@ -87,7 +87,7 @@ enum Carried {
 }
 
 impl Brief {
-    /// A flow that begins with this packet; `None` where that has to be followed at once.
+    /// Returns a flow that begins with this packet; `None` if it must be followed at once.
     pub fn beginning(
         identity: Identity,
         moment: Moment,
@@ -103,7 +103,7 @@ impl Brief {
             _ => Seen::Datagram(Head::of(moment, packet, frame)?),
         };
         let notes = match packet.carries {
-            // Of a SYN nothing is to be noted.
+            // A SYN has no notes.
             Carries::Tcp(segment) if segment.flags.bits() != Flags::SYN => {
                 Flow::new(identity, false, moment.now_ns).packet(moment, from, packet, frame, &mut None)
             }
@@ -112,7 +112,7 @@ impl Brief {
         Some((Self { identity, is_cut: false, seen }, notes))
     }
 
-    /// Whether it has this packet from now on, and what is to be noted of it; where not, it has to be followed. `has_room` is whether there is memory
+    /// Adds a packet and returns its notes; `None` if the flow must be followed from now on. `has_room` says whether there is memory
     /// for one more.
     pub fn take(
         &mut self,
@@ -129,7 +129,7 @@ impl Brief {
                 let notes = self.notes(moment, from, packet);
                 let Seen::Segments(first, more) = &mut self.seen else { return None };
                 let last = more.iter_mut().rev().flatten().next().map_or(first, |last| last);
-                // Each copy counts where segments are compared one by one.
+                // Each copy counts if segments are compared one by one.
                 if logged || !last.repeat(&noted) {
                     if !has_room {
                         return None;
@@ -146,10 +146,10 @@ impl Brief {
         }
     }
 
-    /// What is to be noted of the next packet.
+    /// Returns the notes on the next packet.
     fn notes(&self, moment: Moment, from: End, packet: &Packet) -> Notes {
         match (&self.seen, &packet.carries) {
-            // A SYN once more: nothing ever is.
+            // A repeated SYN has no notes.
             (Seen::Segments(..), Carries::Tcp(segment)) if segment.flags.bits() != Flags::SYN => {
                 self.followed(false, &mut None).packet(moment, from, packet, &[], &mut None)
             }
@@ -162,7 +162,7 @@ impl Brief {
         self.followed(false, &mut None).is_another(from, segment)
     }
 
-    /// The same as a flow that is followed, with the log of its segments where one is kept.
+    /// Returns the equivalent followed flow, with a log of its segments if logs are kept.
     pub fn followed(&self, logged: bool, room: &mut Option<u64>) -> Flow {
         let began_ns = match &self.seen {
             Seen::Segments(first, _) => first.at_ns,
@@ -179,7 +179,7 @@ impl Brief {
         flow
     }
 
-    /// What became of it, as far as was seen; `None` where packets came that are not known.
+    /// Returns the outcome as far as observed; `None` if unrecorded packets exist.
     pub fn outcome(&self) -> Option<AttemptOutcome> {
         if self.is_cut {
             return None;
@@ -213,7 +213,7 @@ impl Brief {
         })
     }
 
-    /// What was counted.
+    /// Returns the counts.
     pub fn counts(&self) -> Counts {
         match &self.seen {
             Seen::Segments(first, more) => {
@@ -234,10 +234,10 @@ impl Brief {
         }
     }
 
-    /// What a further segment takes; the allocator has some, too.
+    /// Memory of a further segment, including the allocator's overhead, bytes.
     pub const SEGMENT_BYTES: u64 = size_of::<Noted>() as u64 + 16;
 
-    /// Memory that it has beside its own place.
+    /// Heap memory in use, bytes.
     pub fn held_bytes(&self) -> u64 {
         match &self.seen {
             Seen::Segments(_, more) => more.iter().flatten().count() as u64 * Self::SEGMENT_BYTES,
@@ -247,7 +247,7 @@ impl Brief {
 }
 
 impl Noted {
-    /// `None` of a segment that has more than fits.
+    /// Returns `None` for a segment that does not fit the compact form.
     fn of(now_ns: u64, is_back: bool, packet: &Packet, segment: &Segment) -> Option<Self> {
         let Options { mss, window_scale, sack_permitted, timestamps, sack, multipath, .. } = segment.options;
         if !sack.as_slice().is_empty() {
@@ -290,7 +290,7 @@ impl Noted {
         })
     }
 
-    /// Counts the same segment once more; false where it is another one, or has data.
+    /// Counts a repetition of the same segment; false if it is another one or has data.
     fn repeat(&mut self, next: &Self) -> bool {
         let fields = |noted: &Self| {
             let Self { seq, ack, length, payload, echo, window, urgent, mss, .. } = *noted;
@@ -308,7 +308,7 @@ impl Noted {
         true
     }
 
-    /// Gives it to a flow as often as it came: the first when that came, the others when the last did.
+    /// Replays the packet into a flow: the first copy at its time, all others at the time of the last.
     fn give(&self, ends: &[End; 2], flow: &mut Flow, room: &mut Option<u64>) {
         for copy in 0..self.times {
             let (now_ns, stamp) =
@@ -361,7 +361,7 @@ impl Noted {
 }
 
 impl Head {
-    /// `None` of a datagram that needs more than its head to be told from others.
+    /// Returns `None` for a datagram that can't be identified by its first bytes.
     fn of(moment: Moment, packet: &Packet, frame: &[u8]) -> Option<Self> {
         let (carries, kept) = match packet.carries {
             Carries::Udp { payload, kept, .. } => {
@@ -390,7 +390,7 @@ impl Head {
         })
     }
 
-    /// Counts the same datagram once more; false where it is another one.
+    /// Counts a repetition of the same datagram; false if it is another one.
     fn repeat(&mut self, next: &Self) -> bool {
         let is_same = (self.length, self.kept, self.bytes, self.carries, self.has_time)
             == (next.length, next.kept, next.bytes, next.carries, next.has_time);

@@ -1,10 +1,10 @@
-//! Which packets are meant, in the form that tcpdump made familiar: `host 10.0.0.1 and tcp port 443`.
+//! Packet filters in the syntax of tcpdump: `host 10.0.0.1 and tcp port 443`.
 
 use std::net::{IpAddr, Ipv6Addr};
 
 use crate::decode::{Carries, Packet};
 
-/// An expression, of which each packet says whether it meets it.
+/// A filter expression that each packet matches or not.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Filter(Expression);
 
@@ -41,23 +41,23 @@ enum Protocol {
     V6,
 }
 
-/// Why an expression is none.
+/// Why an expression is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct FilterError(String);
 
 type Result<T> = std::result::Result<T, FilterError>;
 
-/// Deeper brackets are none.
+/// Deepest nesting of brackets.
 const DEEPEST: usize = 64;
 
 impl Filter {
-    /// All packets.
+    /// Returns a filter that matches all packets.
     pub const fn all() -> Self {
         Self(Expression::All)
     }
 
-    /// Reads an expression.
+    /// Parses an expression.
     pub fn parse(text: &str) -> Result<Self> {
         let words = words(text);
         if words.is_empty() {
@@ -73,12 +73,12 @@ impl Filter {
         }
     }
 
-    /// Whether a packet meets it, so many nanoseconds after the first.
+    /// Whether a packet matches, `since_ns` nanoseconds after the first.
     pub fn meets(&self, packet: &Packet, since_ns: u64) -> bool {
         self.0.meets(packet, since_ns)
     }
 
-    /// Whether it lets everything through.
+    /// Whether the filter matches everything.
     pub fn is_all(&self) -> bool {
         self.0 == Expression::All
     }
@@ -153,7 +153,7 @@ fn words(text: &str) -> Vec<String> {
 struct Reader<'a> {
     words: &'a [String],
     at: usize,
-    /// What the condition before had said, and what one without a word of its own repeats: `port 80 or 443`.
+    /// Qualifiers of the condition before, repeated by a value without its own: `port 80 or 443`.
     side: Side,
     protocol: Option<Protocol>,
     kind: Option<Kind>,
@@ -259,7 +259,7 @@ impl Reader<'_> {
             self.kind = None;
             return Ok(Expression::Protocol(protocol));
         }
-        // A value alone is of the same kind as the one before; behind 'src' and 'dst' it is a host.
+        // A bare value has the kind of the one before; after 'src' and 'dst' it is a host.
         let (side, kind, protocol) = match (side, kind, self.kind) {
             (None, None, Some(before)) => (self.side, before, self.protocol),
             (side, kind, _) => {
@@ -319,7 +319,7 @@ fn of_kind(kind: Kind, side: Side, value: &str) -> Result<Expression> {
     }
 }
 
-/// `10.0.0.0/8`, and `10.1` for `10.1.0.0/16` as tcpdump has it.
+/// Parses `10.0.0.0/8`, and `10.1` as `10.1.0.0/16`, as tcpdump does.
 fn net(side: Side, value: &str) -> Result<Expression> {
     let wrong = || FilterError(format!("'{value}' is not a network such as 10.0.0.0/8"));
     let (address, length) = match value.split_once('/') {

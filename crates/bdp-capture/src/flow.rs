@@ -1,4 +1,4 @@
-//! A flow that is followed: all that its report needs.
+//! A followed flow, with everything its report needs.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,13 +11,13 @@ use crate::decode::{Carries, Packet, Segment};
 use crate::notes::Notes;
 use crate::tcp::{self, Connection};
 
-/// Address and port; the port is 0 where there are none.
+/// Address and port; the port is 0 if there is none.
 pub(crate) type End = (IpAddr, u16);
 
-/// When a packet passed.
+/// Time at which a packet passed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Moment {
-    /// Since the first packet of the capture.
+    /// Time since the first packet of the capture.
     pub now_ns: u64,
     /// Whether the capture has times.
     pub is_known: bool,
@@ -29,19 +29,19 @@ impl Moment {
     }
 }
 
-/// Which flow it is.
+/// Identity of a flow.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Identity {
     pub protocol: FlowProtocol,
-    /// The protocol's number.
+    /// IP protocol number.
     pub number: u8,
-    /// The flow's number among those of the protocol.
+    /// Number of the flow among those of its protocol.
     pub stream: u32,
-    /// Who began, as far as was seen, and the other one.
+    /// The end that began, as far as observed, and the other one.
     pub ends: [End; 2],
 }
 
-/// A flow that goes on.
+/// A flow in progress.
 #[derive(Debug)]
 pub(crate) struct Flow {
     pub identity: Identity,
@@ -53,15 +53,15 @@ pub(crate) struct Flow {
     times: [(u64, u64); 2],
     tcp: Option<Box<Connection>>,
     log: Option<Box<SegmentLog>>,
-    /// Of UDP and ICMP.
+    /// Datagram analysis, for UDP and ICMP.
     datagrams: Option<Box<Datagrams>>,
-    /// From now on packets and bytes are counted, and no more.
+    /// Whether packets and bytes are only counted from now on.
     pub is_counted_alone: bool,
-    /// Bytes of memory that were last counted for it.
+    /// Memory last accounted for the flow, bytes.
     pub counted_bytes: u64,
 }
 
-/// Packets of a flow, their bytes, and when it began and ended.
+/// Packets, bytes, start and end of a flow.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Counts {
     pub packets: u64,
@@ -70,24 +70,24 @@ pub(crate) struct Counts {
     pub to_ns: u64,
 }
 
-/// What was found out about a flow.
+/// Result of analysing a flow.
 #[derive(Debug)]
 pub struct Found {
-    /// What was seen of it.
+    /// Report of the flow.
     pub flow: CapturedFlow,
-    /// For the rules, the facts of each way that carried enough.
+    /// Facts for the rules, for each direction that carried enough data.
     pub facts: [Option<Box<Facts>>; 2],
-    /// Of TCP its segments one by one, where they are kept (`Analysis::logged`).
+    /// Segments of a TCP flow, if they are kept (`Analysis::logged`).
     pub log: Option<Box<SegmentLog>>,
 }
 
-/// 1 of what comes from the second end.
+/// Returns 1 for the second end, otherwise 0.
 fn side_of(ends: &[End; 2], from: End) -> usize {
     usize::from(ends[0] != from)
 }
 
 impl Flow {
-    /// A flow of which no packet was counted yet; `logged` keeps its segments.
+    /// Returns a flow without packets; `logged` keeps its segments.
     pub fn new(identity: Identity, logged: bool, now_ns: u64) -> Self {
         let protocol = identity.protocol;
         let is_tcp = protocol == FlowProtocol::Tcp;
@@ -112,7 +112,7 @@ impl Flow {
         self.tcp.as_ref().is_some_and(|tcp| tcp.is_another(side_of(&self.identity.ends, from) == 1, segment))
     }
 
-    /// A packet passes; `room` is for how many further segments logs have room.
+    /// Adds a packet; `room` is the number of segments that logs may still keep.
     pub fn packet(
         &mut self,
         moment: Moment,
@@ -141,7 +141,7 @@ impl Flow {
             log.note(room, now, is_back, packet, segment);
         }
         match (&mut self.tcp, &mut self.datagrams, &packet.carries) {
-            // A moment of 0 is one that has not been.
+            // A time of 0 means never.
             (Some(tcp), _, Carries::Tcp(segment)) => {
                 return tcp.segment(now + 1, is_back, packet, segment);
             }
@@ -154,22 +154,22 @@ impl Flow {
         Notes::default()
     }
 
-    /// A message says that what its first end sent could not be delivered.
+    /// Records an ICMP message that a packet from the flow's first end could not be delivered.
     pub fn unreachable(&mut self) {
         if let Some(tcp) = &mut self.tcp {
             tcp.unreachable();
         }
     }
 
-    /// Whether it is time to count its memory again: seldom, but before it has become much more.
+    /// Whether its memory should be counted again: seldom, but before it has grown much.
     pub fn is_to_be_counted(&self) -> bool {
         let packets = self.packets[0] + self.packets[1];
         packets.is_power_of_two() || packets.is_multiple_of(256)
     }
 
-    /// Memory that it takes, about, with what its report will take.
+    /// Approximate memory in use, including that of its report, bytes.
     pub fn held_bytes(&self) -> u64 {
-        // Of what is in a connection the report has as much again: facts, traces.
+        // The report needs as much again for facts and traces.
         let tcp = self.tcp.as_ref().map_or(0, |tcp| {
             let ways = (0..2).filter(|&side| tcp.has_data(side)).count();
             size_of::<Connection>() + 2 * tcp.held_bytes() + ways * size_of::<CapturedData>()
@@ -179,18 +179,18 @@ impl Flow {
         (size_of::<Self>() + size_of::<Found>() + tcp + datagrams + log) as u64
     }
 
-    /// Memory that a flow takes at the least, about.
+    /// Approximate minimum memory of a flow, bytes.
     pub const fn least_bytes() -> u64 {
         (size_of::<Self>() + size_of::<Connection>() + size_of::<Found>()) as u64
     }
 
-    /// Whether it is none of TCP, with packets of one way alone, and few of them.
+    /// Whether the flow is not TCP and has only a few packets in one direction.
     pub fn is_one_way(&self) -> bool {
         const FEW: u64 = 3;
         self.tcp.is_none() && self.packets[1] == 0 && self.packets[0] <= FEW
     }
 
-    /// What was counted.
+    /// Returns the counts.
     pub fn counts(&self) -> Counts {
         Counts {
             packets: self.packets.iter().sum(),
@@ -200,7 +200,7 @@ impl Flow {
         }
     }
 
-    /// What all of it comes to.
+    /// Finishes the flow and returns its report.
     pub fn finish(mut self) -> Found {
         if let Some(tcp) = &mut self.tcp {
             tcp.finish();

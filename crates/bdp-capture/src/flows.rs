@@ -1,4 +1,4 @@
-//! Packets to the flows that they belong to.
+//! Assigns packets to flows.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -14,27 +14,27 @@ use crate::flow::{End, Flow, Identity, Moment};
 use crate::notes::Notes;
 use crate::slot::Slot;
 
-/// Of the memory, the part that is there for flows that are known already: 1/8.
+/// Part of the memory reserved for flows that are already known: 1/8.
 const RESERVED: u64 = 8;
-/// No capture takes longer, 18 years, though some are put together of several: times beyond are damage, and sums of a few such times have room.
+/// Longest capture, 18 years, including merged ones; later times are corrupt, and sums of a few such times still fit.
 const LONGEST_NS: u64 = 1 << 59;
-/// What finds a flow by its ends takes of memory, for each.
+/// Memory per flow for finding it by its ends, bytes.
 const PLACE_BYTES: u64 = 48;
 
-/// A packet of a capture, as its file has it.
+/// A captured packet, as stored in the file.
 #[derive(Debug, Clone, Copy)]
 pub struct Frame<'a> {
-    /// Since 1970, nanoseconds; `None` where the capture does not say.
+    /// Time since 1970, nanoseconds; `None` if the capture has no times.
     pub at_ns: Option<u64>,
-    /// Link layer, by its number in captures.
+    /// Link type, as numbered in captures.
     pub link_type: u16,
-    /// Length before it was cut, bytes.
+    /// Original length, before truncation, bytes.
     pub length: u32,
-    /// What was kept.
+    /// Bytes captured.
     pub data: &'a [u8],
 }
 
-/// What a flow is known by: its two ends in order, and what it speaks.
+/// Key of a flow: its two ends in order, and the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
     low: End,
@@ -42,35 +42,35 @@ struct Key {
     protocol: u8,
 }
 
-/// Everything that the packets of a capture say.
+/// Analysis of all packets of a capture.
 #[derive(Debug, Default)]
 pub struct Analysis {
-    /// By the digest of its key, or the next free number after that.
+    /// Flow numbers by the digest of their key, or the next free digest.
     numbers: HashMap<u64, u32>,
     slots: Vec<Slot>,
-    /// The flow of the packet before, which mostly is that of the next.
+    /// Flow of the previous packet, which is usually that of the next too.
     last: Option<(Key, u32)>,
     most_flows: Option<usize>,
     most_bytes: Option<u64>,
-    /// Memory that all flows take.
+    /// Memory of all flows, bytes.
     held_bytes: u64,
     is_full: bool,
-    /// Where packets went that were not followed.
+    /// Destinations of packets that were not followed.
     further: Targets,
-    /// Flows of each protocol so far.
+    /// Number of flows so far, by protocol.
     streams: HashMap<FlowProtocol, u32>,
     began_ns: Option<u64>,
     now_ns: u64,
     unread: HashMap<(WhyUnread, Option<u16>), u64>,
     filter: Option<Filter>,
-    /// How many further segments are kept one by one.
+    /// Number of segments that logs may still keep.
     room: Option<u64>,
-    /// Which part of the flows this follows, and of how many.
+    /// Index of the part of the flows followed here, and the number of parts.
     part: Option<(u64, u64)>,
     summary: CaptureSummary,
 }
 
-/// What an analysis, or a part of one, has found; [`together`] makes a whole of it.
+/// Result of an analysis or one part of it; [`together`] merges the parts.
 #[derive(Debug)]
 pub struct Part {
     summary: CaptureSummary,
@@ -80,29 +80,29 @@ pub struct Part {
 }
 
 impl Analysis {
-    /// One that follows no more flows than this.
+    /// Returns an analysis that follows at most `flows` flows.
     pub fn of_at_most(flows: usize) -> Self {
         Self { most_flows: Some(flows), ..Self::default() }
     }
 
-    /// One whose flows take no more memory than this, about, with what is reported of them. When it is used up, packets and bytes are counted, and no
-    /// more.
+    /// Returns an analysis whose flows, including their reports, use about `bytes` of memory. Beyond that, packets and bytes are only
+    /// counted.
     pub fn within(bytes: u64) -> Self {
         Self { most_bytes: Some(bytes), ..Self::default() }
     }
 
-    /// The same of the packets that meet a filter.
+    /// Restricts the analysis to packets that match a filter.
     pub fn filtered(self, filter: Filter) -> Self {
         Self { filter: Some(filter).filter(|filter| !filter.is_all()), ..self }
     }
 
-    /// The same, which keeps what it takes to compare segments with those of another capture: of so many at the most.
+    /// Keeps up to `segments` segments for comparison with another capture.
     pub fn logged(self, segments: u64) -> Self {
         Self { room: Some(segments), ..self }
     }
 
-    /// The same, which follows only one part of the flows, of so many: several that are given the same frames, each by a thread of its own, find together
-    /// what one would ([`together`]).
+    /// Restricts the analysis to one part of the flows. Analyses of all parts, given the same frames and run on a thread each, together find
+    /// the same as a single one ([`together`]).
     pub fn part(self, index: u64, of: u64) -> Self {
         let room = self.room.map(|room| room / of);
         let most_flows = self.most_flows.map(|most| most / of as usize);
@@ -110,8 +110,8 @@ impl Analysis {
         Self { part: Some((index, of)), room, most_flows, most_bytes, ..self }
     }
 
-    /// A frame of the capture. Returns, where it belongs to a flow, the number of that among those of its protocol in the order in which they
-    /// began, and what was found about the packet.
+    /// Adds a frame of the capture. If it belongs to a flow, returns the flow's number among those of its protocol, in order of their
+    /// start, and the findings about the packet.
     pub fn frame(&mut self, frame: &Frame<'_>) -> Option<(u32, Notes)> {
         self.summary.packets += 1;
         self.summary.bytes += u64::from(frame.length);
@@ -123,7 +123,7 @@ impl Analysis {
             if at < began || at - began < self.now_ns {
                 self.summary.out_of_time += 1;
             }
-            // Packets keep the order in which they were captured: of several processors that may not be quite that of their times.
+            // Packets keep their captured order, which with several CPUs may differ slightly from the order of their times.
             self.now_ns = self.now_ns.max(at.saturating_sub(began).min(LONGEST_NS));
         }
         match decode::packet(frame.link_type, frame.data, frame.length) {
@@ -211,7 +211,7 @@ impl Analysis {
         Some((flow.identity.stream, notes))
     }
 
-    /// A router, or a host, says that a packet of a connection could not be delivered.
+    /// Records an ICMP message that a packet of a connection could not be delivered.
     fn unreachable(&mut self, about: &About) {
         const MOST: usize = 10_000;
         let (from, to) = (about.source, about.destination);
@@ -224,7 +224,7 @@ impl Analysis {
         let logged = self.room.is_some();
         let slot = &mut self.slots[number as usize];
         let Identity { ends: [a, b], .. } = *slot.identity();
-        // Of a flood the outcomes are counted together.
+        // The outcomes of a flood are counted together.
         if (a.min(b), a.max(b)) != (key.low, key.high) || number as usize >= MOST {
             return;
         }
@@ -241,7 +241,7 @@ impl Analysis {
         }
     }
 
-    /// Where a flow of these ends is, or is to be.
+    /// Returns the position of the flow with these ends, or where to insert it.
     fn place_of(&self, key: &Key, digest: u64, from: End, packet: &Packet) -> Place {
         let is_this = |number: u32| {
             let Identity { number, ends: [a, b], .. } = *self.slots[number as usize].identity();
@@ -252,7 +252,7 @@ impl Analysis {
             match self.numbers.get(&place.digest) {
                 None => return place,
                 Some(&number) if is_this(number) => place.known = Some(number),
-                // Two keys of one digest.
+                // Digest collision of two keys.
                 Some(_) => place.digest = place.digest.wrapping_add(1),
             }
         }
@@ -263,7 +263,7 @@ impl Analysis {
             _ => false,
         };
         if is_another {
-            // Of those before only this place is known by the digest alone.
+            // For earlier flows only this position is known by the digest alone.
             while self.numbers.get(&place.digest).is_some_and(|&number| !is_this(number)) {
                 place.digest = place.digest.wrapping_add(1);
             }
@@ -272,7 +272,7 @@ impl Analysis {
         place
     }
 
-    /// A flow begins with this packet.
+    /// Begins a flow with this packet.
     fn begin(
         &mut self,
         key: Key,
@@ -325,12 +325,12 @@ impl Analysis {
         Some((stream, notes))
     }
 
-    /// Packets that a program says it dropped while it captured.
+    /// Adds packets reported as dropped by the capturing program.
     pub fn dropped(&mut self, packets: u64) {
         self.summary.dropped = packets;
     }
 
-    /// The end of the capture.
+    /// Ends the analysis and returns its part.
     pub fn end(mut self) -> Part {
         let mut unread: Vec<UnreadPackets> = self
             .unread
@@ -338,7 +338,7 @@ impl Analysis {
             .map(|((why, number), packets)| UnreadPackets { why, number, packets })
             .collect();
         unread.sort_by_key(|u| (std::cmp::Reverse(u.packets), u.why, u.number));
-        // The flows take most of the memory: what finds them goes first.
+        // The flows use most of the memory, so the index is freed first.
         drop(self.numbers);
         let slots = self.slots;
         let summary = CaptureSummary {
@@ -352,27 +352,27 @@ impl Analysis {
         Part { summary, slots, further: self.further, room: self.room }
     }
 
-    /// What all of it comes to: the capture as a whole, and the flows, those that can be explained first, and the
-    /// one with the most bytes.
+    /// Returns the summary of the capture and its flows: explainable ones first, then by
+    /// bytes in descending order.
     pub fn finish(self) -> (CaptureSummary, Vec<Found>) {
         together(vec![self.end()])
     }
 }
 
-/// Where a flow is, or is to be.
+/// Position of a flow, or where to insert it.
 struct Place {
     digest: u64,
     known: Option<u32>,
 }
 
-/// What all parts of an analysis come to ([`Analysis::part`]), the first part first: the capture as a whole, and the flows, those that can be explained
-/// first, and the one with the most bytes.
+/// Merges the parts of an analysis ([`Analysis::part`]), first part first; returns the summary of the capture and its flows: explainable ones
+/// first, then by bytes in descending order.
 pub fn together(mut parts: Vec<Part>) -> (CaptureSummary, Vec<Found>) {
     let sum = |of: fn(&CaptureSummary) -> u64| parts.iter().map(|part| of(&part.summary)).sum();
     let flows_left_out = sum(|summary| summary.flows_left_out);
     let flows_followed_in_part = sum(|summary| summary.flows_followed_in_part);
     let limits: Vec<u64> = parts.iter().filter_map(|part| part.summary.memory_limit_reached_bytes).collect();
-    // Each part has the same share of it.
+    // Each part has an equal share.
     let memory_limit_reached_bytes = limits.first().map(|limit| limit * parts.len() as u64);
     let mut further = Targets::default();
     parts.iter_mut().for_each(|part| further.join(std::mem::take(&mut part.further)));
@@ -397,7 +397,7 @@ pub fn together(mut parts: Vec<Part>) -> (CaptureSummary, Vec<Found>) {
     (summary, found)
 }
 
-/// What can be explained is what is looked for; then the flow with the most bytes.
+/// Sorts explainable flows first, then by bytes in descending order.
 fn sort(found: &mut [Found]) {
     let is_left = |found: &Found| found.facts.iter().all(Option::is_none);
     found.sort_by_key(|found| {
@@ -406,7 +406,7 @@ fn sort(found: &mut [Found]) {
     });
 }
 
-/// The same of both ways of a flow, and in every part.
+/// Returns a digest that is the same for both directions of a flow and in every part.
 fn digest(key: &Key) -> u64 {
     let mut hasher = DefaultHasher::new();
     key.hash(&mut hasher);
@@ -417,7 +417,7 @@ fn digest(key: &Key) -> u64 {
 mod tests {
     use super::*;
 
-    /// A packet of raw IPv4 with TCP, of the connection with this number, there or back.
+    /// A raw IPv4 packet with TCP, of the connection with this number, in either direction.
     fn packet(connection: u8, is_back: bool, flags: u8, [seq, ack]: [u32; 2], payload: usize) -> Vec<u8> {
         let ends = [[10, 0, 0, connection], [198, 18, 0, 1]];
         let ports = [40_000 + u16::from(connection), 443];
@@ -454,7 +454,7 @@ mod tests {
                 analysis.frame(&frame);
             }
         }
-        // Of no flow.
+        // Belongs to no flow.
         analysis.frame(&Frame { at_ns: Some(at_ns), link_type: 9_999, length: 4, data: &[0; 4] });
         analysis
     }
@@ -474,7 +474,7 @@ mod tests {
         }
         let parts = (0..2).map(|index| given(Analysis::of_at_most(30).part(index, 2)).end()).collect();
         let (summary, found) = together(parts);
-        // All parts share the room; each step of the 70 others was left out.
+        // All parts share the limit; each of the 70 others was left out at each step.
         assert_eq!((found.len(), summary.flows_left_out), (30, 5 * 70));
     }
 

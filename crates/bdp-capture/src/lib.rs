@@ -1,7 +1,7 @@
-//! What the packets of a capture say of the connections that they belong to, from the trace alone: nothing here knows which stack sent them.
+//! Analyses the connections in a packet capture from the trace alone, without knowing which stack sent the packets.
 //!
-//! [`decode`] finds the IP packet in a frame, [`Analysis`] gives it to its flow, and each flow keeps what its report needs, in memory that does
-//! not grow with it. What the sender of a connection did becomes facts, as a measurement has them, so that the same rules explain both.
+//! [`decode`] finds the IP packet in a frame, [`Analysis`] assigns it to its flow, and each flow keeps what its report needs, in bounded
+//! memory. A sender's behaviour becomes facts, as in a measurement, so that the same rules explain both.
 #![forbid(unsafe_code)]
 
 mod attempts;

@@ -1,16 +1,16 @@
-//! Round trips in memory that does not grow: a histogram whose buckets are a 256th of their value wide. That of `bdp-model` has a place for each
-//! bucket below its largest; here only those that were met have one, as there may be a million connections.
+//! Round trips in bounded memory: a histogram whose buckets are 1/256 of their value wide. Unlike the histogram of `bdp-model`, it stores
+//! only non-empty buckets, because there may be a million connections.
 
 use bdp_model::capture::CapturedRtt;
 use bdp_model::units::Nanos;
 
-/// Buckets from one power of two to the next.
+/// Buckets per power of two.
 const STEPS: u32 = 256;
 
-/// Round trips of one way.
+/// Round trips of one direction.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RoundTrips {
-    /// Buckets that were met, with how often, in order.
+    /// Non-empty buckets with their counts, in order.
     counts: Vec<(u16, u32)>,
     samples: u64,
     min: u64,
@@ -36,7 +36,7 @@ impl RoundTrips {
         }
     }
 
-    /// Memory that they have beside their own place.
+    /// Heap memory in use, bytes.
     pub fn held_bytes(&self) -> usize {
         self.counts.capacity() * size_of::<(u16, u32)>()
     }
@@ -45,7 +45,7 @@ impl RoundTrips {
         (self.samples > 0).then_some(self.latest)
     }
 
-    /// As a sender smooths them (RFC 6298).
+    /// Smoothed round trip, as computed by a sender (RFC 6298).
     pub fn smoothed(&self) -> Option<u64> {
         (self.samples > 0).then_some(self.smoothed)
     }
@@ -54,7 +54,7 @@ impl RoundTrips {
         (self.samples > 0).then_some(self.min)
     }
 
-    /// A 256th off at the most.
+    /// Returns a percentile, with an error of at most 1/256.
     fn percentile(&self, percent: f64) -> u64 {
         let wanted = ((self.samples as f64 * percent / 100.0).ceil() as u64).max(1);
         let mut so_far = 0;

@@ -1,4 +1,4 @@
-//! The place of a flow: as few packets, or followed.
+//! Storage of a flow: as a few packets, or followed in full.
 
 use bdp_model::capture::AttemptOutcome;
 
@@ -14,7 +14,7 @@ pub(crate) enum Slot {
 }
 
 impl Slot {
-    /// Which flow it is.
+    /// Returns the identity of the flow.
     pub const fn identity(&self) -> &Identity {
         match self {
             Self::Brief(brief) => &brief.identity,
@@ -30,7 +30,7 @@ impl Slot {
         }
     }
 
-    /// Whether there are packets of it that were counted alone.
+    /// Whether some packets of the flow were only counted.
     pub const fn is_cut(&self) -> bool {
         match self {
             Self::Brief(brief) => brief.is_cut,
@@ -38,7 +38,7 @@ impl Slot {
         }
     }
 
-    /// What became of a flow that never came to anything; `None` of others.
+    /// Returns the outcome of a flow that is a mere attempt; `None` for others.
     pub fn outcome(&self) -> Option<AttemptOutcome> {
         match self {
             Self::Brief(brief) => brief.outcome(),
@@ -46,7 +46,7 @@ impl Slot {
         }
     }
 
-    /// Packets, bytes, and when it began and ended.
+    /// Returns packets, bytes, start and end.
     pub fn counts(&self) -> Counts {
         match self {
             Self::Brief(brief) => brief.counts(),
@@ -54,7 +54,7 @@ impl Slot {
         }
     }
 
-    /// What all of it comes to; `room` is for how many segments logs have room, where there are logs.
+    /// Finishes the flow and returns its report; `room` is the number of segments that logs may still keep, if there are logs.
     pub fn finish(self, room: &mut Option<u64>) -> Found {
         match self {
             Self::Brief(brief) => brief.followed(room.is_some(), room).finish(),

@@ -1,8 +1,8 @@
-//! What was found of a packet, by the names that Wireshark has for it: its fields `tcp.analysis.*`.
+//! Findings about a packet as Wireshark's fields `tcp.analysis.*`.
 
 use crate::notes::Notes;
 
-/// The fields that hold of a packet, in the order of their names.
+/// Returns the fields that apply to a packet, sorted by name.
 pub fn fields(notes: Notes) -> Vec<&'static str> {
     const FIELDS: [(Notes, &str); 11] = [
         (Notes::ACKED_UNSEEN, "ack_lost_segment"),
@@ -25,7 +25,7 @@ pub fn fields(notes: Notes) -> Vec<&'static str> {
     all
 }
 
-/// A line for a packet: its number in the capture, the number of its connection, and the fields; `None` where none holds.
+/// Returns the line of a packet: its number in the capture, its connection's number, and the fields; `None` if none applies.
 pub fn line(packet: u64, stream: u32, notes: Notes) -> Option<String> {
     let fields = fields(notes);
     (!fields.is_empty()).then(|| format!("{packet}\t{stream}\t{}\n", fields.join(",")))

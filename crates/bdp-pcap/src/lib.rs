@@ -1,8 +1,8 @@
-//! Captures in pcapng, by the IETF's draft-ietf-opsawg-pcapng, and in pcap (draft-ietf-opsawg-pcap).
+//! Captures in pcapng (draft-ietf-opsawg-pcapng) and pcap (draft-ietf-opsawg-pcap).
 //!
-//! [`Writer`] writes one section, with nanoseconds and a comment on each packet. [`blocks`] reads
-//! sections of either byte order from memory and passes over what it does not know. [`Packets`] reads the packets of a stream of any length, in pcap or
-//! pcapng. No bytes make them panic.
+//! [`Writer`] writes one section, with nanosecond timestamps and a comment on each packet. [`blocks`] reads
+//! sections of either byte order from memory and skips unknown blocks. [`Packets`] reads packets from a stream of any length, in pcap or
+//! pcapng. No input makes them panic.
 #![forbid(unsafe_code)]
 
 mod block;
@@ -17,7 +17,7 @@ pub use packets::{Captured, Packets, ReadError};
 pub use reader::{Block, Blocks, blocks};
 pub use writer::{Interface, Packet, Section, Statistics, Writer};
 
-/// Why bytes are no capture, with the offset at which the block in question begins.
+/// Why bytes are not a valid capture, with the offset of the block.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PcapError {
     /// The bytes do not begin with a section header.
@@ -31,12 +31,12 @@ pub enum PcapError {
     Truncated {
         /// Offset of the block.
         at: usize,
-        /// Its length as it says.
+        /// Length stated by the block.
         length: u64,
-        /// Bytes from there to the end.
+        /// Bytes from there to the end of the input.
         left: usize,
     },
-    /// A length within a block contradicts another.
+    /// Lengths within a block contradict each other.
     #[error("at byte {at}: the {what} of the block does not fit")]
     Malformed {
         /// Offset of the block.
@@ -44,12 +44,12 @@ pub enum PcapError {
         /// What is wrong with it.
         what: &'static str,
     },
-    /// A packet or statistics of an interface that no block before described.
+    /// A packet or statistics of an interface that no earlier block described.
     #[error("at byte {at}: interface {interface} is not defined")]
     NoInterface {
         /// Offset of the block.
         at: usize,
-        /// Its number.
+        /// Number of the interface.
         interface: u32,
     },
 }

@@ -1,4 +1,4 @@
-//! Captures that are packed: gzip and zstd, told by their first bytes.
+//! Compressed captures: gzip and zstd, recognised by their first bytes.
 
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -8,12 +8,12 @@ use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// Frames of zstd that hold something else, and are left out (RFC 8878, section 3.1.2): the upper 28 bits of their number.
+/// Skippable frames of zstd (RFC 8878, section 3.1.2): the upper 28 bits of their magic number.
 const SKIPPED: [u8; 3] = [0x2a, 0x4d, 0x18];
-/// Bytes that are read at once.
+/// Read buffer size, bytes.
 const ROOM: usize = 1 << 18;
 
-/// The bytes of a capture, unpacked where they are packed.
+/// Returns the bytes of a capture, decompressed if necessary.
 pub fn unpacked<'a>(source: impl Read + Send + 'a) -> io::Result<Box<dyn Read + Send + 'a>> {
     let mut source = BufReader::with_capacity(ROOM, source);
     let first = begins(&mut source)?;
@@ -26,7 +26,7 @@ pub fn unpacked<'a>(source: impl Read + Send + 'a) -> io::Result<Box<dyn Read + 
     Ok(Box::new(source))
 }
 
-/// The first four bytes, which stay to be read; zeros behind the end.
+/// Returns the first four bytes without consuming them, padded with zeros.
 fn begins(source: &mut impl BufRead) -> io::Result<[u8; 4]> {
     let there = source.fill_buf()?;
     let mut first = [0; 4];
@@ -35,7 +35,7 @@ fn begins(source: &mut impl BufRead) -> io::Result<[u8; 4]> {
     Ok(first)
 }
 
-/// One frame of zstd after the other.
+/// Decompresses consecutive zstd frames.
 struct Frames<R> {
     source: BufReader<R>,
     decoder: FrameDecoder,
@@ -43,7 +43,7 @@ struct Frames<R> {
 }
 
 impl<R: Read> Frames<R> {
-    /// Begins the next frame; says whether there is one.
+    /// Starts the next frame; returns whether there is one.
     fn begin(&mut self) -> io::Result<bool> {
         loop {
             if self.source.fill_buf()?.is_empty() {

@@ -1,4 +1,4 @@
-//! The packets of a capture as it is read from a stream, in memory that does not grow with it: pcap in all its forms, and pcapng.
+//! Reads the packets of a capture from a stream, in constant memory: pcap in all its variants, and pcapng.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -9,78 +9,78 @@ use crate::PcapError;
 use crate::block::{BLOCK_OVERHEAD, SECTION_HEADER};
 use crate::reader::{Block, Order, Resolution, State, word};
 
-/// Bytes that are read at once, and that are kept.
+/// Size of reads and of the buffer kept, bytes.
 const ROOM: usize = 1 << 16;
-/// No packet and no block is longer: a length beyond it is none.
+/// Longest packet or block; a larger length is an error.
 const MOST: usize = 1 << 26;
-/// Header of a file in pcap, and of each of its packets.
+/// Length of the header of a pcap file, and of each packet.
 const FILE_HEADER: usize = 24;
 const RECORD_HEADER: usize = 16;
-/// The magic number of pcap with microseconds, and with nanoseconds.
+/// Magic numbers of pcap with microseconds and with nanoseconds.
 const MICROSECONDS: u32 = 0xa1b2_c3d4;
 const NANOSECONDS: u32 = 0xa1b2_3c4d;
-/// The same as patched by Kuznetsov, with microseconds: each packet's header ends with eight bytes of its interface and protocol.
+/// Magic number of pcap patched by Kuznetsov, with microseconds: each packet header has eight more bytes with interface and protocol.
 const PATCHED: u32 = 0xa1b2_cd34;
 const PATCHED_BYTES: usize = 8;
 
-/// A packet.
+/// A captured packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Captured<'a> {
-    /// When, since 1970; `None` where the capture does not say.
+    /// Time since 1970; `None` if the capture has no times.
     pub at: Option<Nanos>,
-    /// What it begins with, such as [`crate::LINKTYPE_RAW`].
+    /// Link type, such as [`crate::LINKTYPE_RAW`].
     pub link_type: u16,
-    /// Its length before it was cut, bytes.
+    /// Original length, before truncation, bytes.
     pub length: u32,
-    /// What was kept.
+    /// Bytes captured.
     pub data: &'a [u8],
 }
 
-/// Why a capture could not be read on.
+/// Why a capture could not be read any further.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// Reading failed.
     #[error("at byte {at}: {source}")]
     Io {
-        /// What was read before.
+        /// Bytes read before the error.
         at: u64,
-        /// Why.
+        /// System error.
         source: io::Error,
     },
-    /// These bytes are no capture.
+    /// The input is not a capture.
     #[error("not pcap or pcapng: it starts with {0:02x?}")]
     Unknown(Vec<u8>),
-    /// The bytes end within a packet.
+    /// The input ends within a packet.
     #[error("at byte {at}: truncated: only {left} of {wanted} bytes")]
     CutShort {
-        /// Where the packet begins.
+        /// Offset of the packet.
         at: u64,
-        /// Bytes of it.
+        /// Length of the packet, bytes.
         wanted: usize,
-        /// Those that are there.
+        /// Bytes available.
         left: usize,
     },
-    /// A length that no packet has.
+    /// Implausible length.
     #[error("at byte {at}: invalid packet length of {length} bytes")]
     TooLong {
-        /// Where the packet begins.
+        /// Offset of the packet.
         at: u64,
-        /// What it says.
+        /// Length stated.
         length: u64,
     },
-    /// A block of pcapng.
+    /// An invalid pcapng block.
     #[error(transparent)]
     Block(#[from] PcapError),
 }
 
 type Result<T> = std::result::Result<T, ReadError>;
 
-/// The packets of a capture, in order. After an error there are no more.
+/// The packets of a capture, in order. Ends after an error.
 #[derive(Debug)]
 pub struct Packets<R> {
     input: Input<R>,
     format: Format,
-    /// By interface, those that the capturing program says it dropped.
+    /// Packets reported as dropped by the capturing program, per interface.
     dropped: BTreeMap<u32, u64>,
     broken: bool,
 }
@@ -91,7 +91,7 @@ enum Format {
     Blocks(State),
 }
 
-/// What the head of a file in pcap says of its packets.
+/// Properties of the packets from the header of a pcap file.
 #[derive(Debug, Clone, Copy)]
 struct Classic {
     order: Order,
@@ -101,19 +101,19 @@ struct Classic {
     record_header: usize,
 }
 
-/// In which order a packet's header has its two lengths.
+/// Order of the two lengths in a packet's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lengths {
-    /// What was kept, then what it was before it was cut.
+    /// Captured length, then original length.
     KeptFirst,
-    /// The other way round.
+    /// Original length, then captured length.
     WholeFirst,
-    /// Either: what was kept is not more than the whole.
+    /// Either order: the captured length is the smaller one.
     Either,
 }
 
 impl Lengths {
-    /// Programs swapped them in version 2.3, some before and some after its number changed; DG/UX, whose version is 543.0, never did.
+    /// Programs swapped the lengths in version 2.3, some before and some after the version changed; DG/UX, with version 543.0, never did.
     fn of(major: u16, minor: u16) -> Self {
         match (major, minor) {
             (2, 0..=2) | (543, _) => Self::WholeFirst,
@@ -122,7 +122,7 @@ impl Lengths {
         }
     }
 
-    /// What was kept, and the whole.
+    /// Returns the captured length and the original length.
     fn in_order(self, first: u32, second: u32) -> (u32, u32) {
         match self {
             Self::WholeFirst => (second, first),
@@ -133,7 +133,7 @@ impl Lengths {
 }
 
 impl<R: Read> Packets<R> {
-    /// Reads the head of a capture. A stream without a byte is an error.
+    /// Reads the header of a capture. An empty stream is an error.
     pub fn new(source: R) -> Result<Self> {
         let mut input = Input { source, room: vec![0; ROOM], from: 0, to: 0, passed: 0, ended: false };
         input.fill(FILE_HEADER)?;
@@ -149,7 +149,7 @@ impl<R: Read> Packets<R> {
         let format = match classic {
             Some((order, resolution, record_header)) => {
                 let header = input.take(FILE_HEADER)?;
-                // The upper half may say that packets end with a checksum, which is of no interest.
+                // The upper half may state that packets end with a checksum, which is ignored.
                 let link_type = (order.u32(word(header, 20)) & 0xffff) as u16;
                 let half = |at: usize| order.u16([header[at], header[at + 1]]);
                 let lengths = Lengths::of(half(4), half(6));
@@ -161,12 +161,12 @@ impl<R: Read> Packets<R> {
         Ok(Self { input, format, dropped: BTreeMap::new(), broken: false })
     }
 
-    /// The next packet; `None` at the end.
+    /// Returns the next packet; `None` at the end.
     pub fn next_packet(&mut self) -> Option<Result<Captured<'_>>> {
         if self.broken {
             return None;
         }
-        // Where it is, so that it can be borrowed once more when all else is known.
+        // Its position, so that it can be borrowed again once the rest is known.
         let found = match &mut self.format {
             Format::Classic(file) => classic(&mut self.input, *file),
             Format::Blocks(state) => blocks(&mut self.input, state, &mut self.dropped),
@@ -189,18 +189,18 @@ impl<R: Read> Packets<R> {
         }
     }
 
-    /// Packets that the capturing program says it dropped, so far.
+    /// Number of packets reported as dropped by the capturing program so far.
     pub fn dropped(&self) -> u64 {
         self.dropped.values().sum()
     }
 
-    /// Bytes of the capture that were read so far.
+    /// Number of bytes of the capture read so far.
     pub fn bytes(&self) -> u64 {
         self.input.passed + self.input.from as u64
     }
 }
 
-/// A packet by its place in the input's room.
+/// A packet, by its position in the input buffer.
 struct Found {
     at: Option<Nanos>,
     link_type: u16,
@@ -254,7 +254,7 @@ fn blocks<R: Read>(
                 let link_type = state.described(interface, offset)?.link_type;
                 return Ok(Some(Found { at, link_type, length, from, to: from + data.len() }));
             }
-            // Each counts from the beginning on.
+            // Counts are cumulative from the beginning.
             Block::Statistics(statistics) => {
                 dropped.insert(statistics.interface, statistics.dropped);
             }
@@ -263,14 +263,14 @@ fn blocks<R: Read>(
     }
 }
 
-/// What was read and not yet used up.
+/// Input read but not yet consumed.
 #[derive(Debug)]
 struct Input<R> {
     source: R,
     room: Vec<u8>,
     from: usize,
     to: usize,
-    /// Bytes of the stream before the room's first one.
+    /// Offset in the stream of the buffer's first byte.
     passed: u64,
     ended: bool,
 }
@@ -280,7 +280,7 @@ impl<R: Read> Input<R> {
         &self.room[self.from..self.to]
     }
 
-    /// Reads until so many bytes are there, or the stream ends.
+    /// Reads until `wanted` bytes are available or the stream ends.
     fn fill(&mut self, wanted: usize) -> Result<()> {
         if self.to - self.from >= wanted || self.ended {
             return Ok(());
@@ -288,7 +288,7 @@ impl<R: Read> Input<R> {
         self.room.copy_within(self.from..self.to, 0);
         self.passed += self.from as u64;
         (self.from, self.to) = (0, self.to - self.from);
-        // What is wanted is no reason to take memory before its bytes are there.
+        // Memory is not allocated before the bytes have arrived.
         while self.to < wanted && !self.ended {
             if self.to == self.room.len() {
                 self.room.resize((2 * self.room.len()).min(MOST + ROOM), 0);
@@ -303,7 +303,7 @@ impl<R: Read> Input<R> {
         Ok(())
     }
 
-    /// So many bytes, which have to be there.
+    /// Returns `wanted` bytes, or an error if they are not available.
     fn whole(&self, wanted: usize) -> Result<&[u8]> {
         let there = self.there();
         there.get(..wanted).ok_or(ReadError::CutShort {
@@ -313,7 +313,7 @@ impl<R: Read> Input<R> {
         })
     }
 
-    /// The same, used up.
+    /// Returns `wanted` bytes and consumes them.
     fn take(&mut self, wanted: usize) -> Result<&[u8]> {
         self.whole(wanted)?;
         self.from += wanted;

@@ -1,4 +1,4 @@
-//! A capture as it is read from memory: its blocks one by one.
+//! Reads a capture from memory, block by block.
 
 use bdp_model::units::Nanos;
 
@@ -8,61 +8,61 @@ use crate::writer::Statistics;
 
 type Result<T> = std::result::Result<T, PcapError>;
 
-/// A block; text that is no UTF-8 has replacement characters.
+/// A block; invalid UTF-8 in text is replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Block<'a> {
-    /// A section begins, and its interfaces are numbered from 0 again.
+    /// Start of a section; interfaces are numbered from 0 again.
     Section {
-        /// The machine.
+        /// Hardware of the machine.
         hardware: Option<String>,
-        /// Its operating system.
+        /// Operating system.
         os: Option<String>,
-        /// The program that wrote.
+        /// Program that wrote the section.
         application: Option<String>,
         /// Comments.
         comments: Vec<String>,
     },
-    /// An interface, in order of its number.
+    /// An interface, in numerical order.
     Interface {
-        /// What its packets begin with, such as [`crate::LINKTYPE_RAW`].
+        /// Link type of its packets, such as [`crate::LINKTYPE_RAW`].
         link_type: u16,
-        /// Bytes kept of a packet, at most; 0 is no limit.
+        /// Most bytes captured per packet; 0 for no limit.
         snap_length: u32,
-        /// Its name.
+        /// Name of the interface.
         name: Option<String>,
-        /// Its description.
+        /// Description of the interface.
         description: Option<String>,
     },
     /// A packet.
     Packet {
         /// Number of its interface.
         interface: u32,
-        /// When, since 1970; `None` of a block that has no time.
+        /// Time since 1970; `None` if the block has none.
         at: Option<Nanos>,
-        /// Which way, where that was written.
+        /// Direction, if recorded.
         direction: Option<Direction>,
-        /// Its length before it was cut, bytes.
+        /// Original length, before truncation, bytes.
         length: u32,
-        /// What was kept.
+        /// Bytes captured.
         data: &'a [u8],
         /// Comments.
         comments: Vec<String>,
     },
-    /// What passed an interface; what was not written is 0.
+    /// Statistics of an interface; fields not recorded are 0.
     Statistics(Statistics),
     /// A block of another kind.
     Other {
-        /// Its type.
+        /// Type of the block.
         kind: u32,
     },
 }
 
-/// The blocks of a capture. After an error there are no more.
+/// Returns the blocks of a capture. Ends after an error.
 pub fn blocks(bytes: &[u8]) -> Blocks<'_> {
     Blocks { bytes, at: 0, state: State::default(), broken: false }
 }
 
-/// See [`blocks`].
+/// Iterator over the blocks of a capture, returned by [`blocks`].
 #[derive(Debug, Clone)]
 pub struct Blocks<'a> {
     bytes: &'a [u8],
@@ -71,25 +71,25 @@ pub struct Blocks<'a> {
     broken: bool,
 }
 
-/// What blocks before one say of it.
+/// Reader state carried from block to block.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct State {
     order: Order,
-    /// Those of the section, by number.
+    /// Interfaces of the section, by number.
     interfaces: Vec<Described>,
     in_section: bool,
 }
 
-/// An interface, as its description has it.
+/// Description of an interface.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Described {
-    /// What its packets begin with.
+    /// Link type of its packets.
     pub(crate) link_type: u16,
-    /// Bytes kept of a packet, at most; 0 is no limit.
+    /// Most bytes captured per packet; 0 for no limit.
     snap_length: u32,
-    /// What its stamps count.
+    /// Unit of its timestamps.
     resolution: Resolution,
-    /// Seconds to add to them.
+    /// Seconds to add to its timestamps.
     offset: i64,
 }
 
@@ -101,7 +101,7 @@ pub(crate) enum Order {
     Big,
 }
 
-/// Unit of stamps: a power of ten or of two, below a second.
+/// Unit of timestamps: a power of ten or of two, below a second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Resolution {
     Decimal(u32),
@@ -134,7 +134,7 @@ impl<'a> Blocks<'a> {
 }
 
 impl State {
-    /// Length of the block that begins these bytes, of which the first twelve have to be there.
+    /// Returns the length of the block that starts here; the first twelve bytes must be available.
     pub(crate) fn length(&mut self, rest: &[u8], at: usize) -> Result<usize> {
         if rest.len() < BLOCK_OVERHEAD {
             return Err(if self.in_section {
@@ -162,7 +162,7 @@ impl State {
         Ok(length)
     }
 
-    /// What a block says, of which all bytes are there.
+    /// Parses a complete block.
     pub(crate) fn block<'a>(&mut self, whole: &'a [u8], at: usize) -> Result<Block<'a>> {
         let order = self.order;
         let kind = order.u32(word(whole, 0));
@@ -181,7 +181,7 @@ impl State {
         }
     }
 
-    /// An interface by its number.
+    /// Returns an interface by its number.
     pub(crate) fn described(&self, interface: u32, at: usize) -> Result<Described> {
         self.interfaces.get(interface as usize).copied().ok_or(PcapError::NoInterface { at, interface })
     }
@@ -227,7 +227,7 @@ impl State {
         })
     }
 
-    /// A packet of the first interface, without a time.
+    /// Parses a packet of the first interface, without a time.
     fn simple_packet<'a>(&self, body: &'a [u8], at: usize) -> Result<Block<'a>> {
         let (fixed, rest) = split(body, 4, at)?;
         let length = self.order.u32(word(fixed, 0));
@@ -235,7 +235,7 @@ impl State {
             0 => u32::MAX,
             limit => limit,
         };
-        // What is behind it is padding.
+        // The rest is padding.
         let kept = rest.len().min(length.min(snap_length) as usize);
         Ok(Block::Packet {
             interface: 0,
@@ -247,7 +247,7 @@ impl State {
         })
     }
 
-    /// As programs wrote packets before 2010.
+    /// Parses a Packet Block, as written before 2010.
     fn obsolete_packet<'a>(&self, body: &'a [u8], at: usize) -> Result<Block<'a>> {
         let order = self.order;
         let (fixed, rest) = split(body, 20, at)?;
@@ -303,7 +303,7 @@ fn section<'a>(body: &'a [u8], order: Order, at: usize) -> Result<Block<'a>> {
     })
 }
 
-/// Code and value of each option, section 3.5; the end-of-options marker may be missing.
+/// Returns the code and value of each option, section 3.5; the end-of-options marker may be missing.
 fn options(mut bytes: &[u8], order: Order, at: usize) -> Result<Vec<(u16, &[u8])>> {
     let mut found = Vec::new();
     while bytes.len() >= 4 {
@@ -333,7 +333,7 @@ fn split(body: &[u8], fixed: usize, at: usize) -> Result<(&[u8], &[u8])> {
     body.split_at_checked(fixed).ok_or(PcapError::Malformed { at, what: "fixed part" })
 }
 
-/// Four bytes from `at` on, which must be there.
+/// Returns four bytes from `at`, which must exist.
 pub(crate) fn word(bytes: &[u8], at: usize) -> [u8; 4] {
     [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]
 }
@@ -353,7 +353,7 @@ impl Order {
         }
     }
 
-    /// Of eight bytes.
+    /// Reads a 64-bit number from eight bytes.
     fn u64(self, bytes: &[u8]) -> u64 {
         let (first, second) = (u64::from(self.u32(word(bytes, 0))), u64::from(self.u32(word(bytes, 4))));
         match self {
@@ -362,14 +362,14 @@ impl Order {
         }
     }
 
-    /// Two words, the higher one first.
+    /// Reads a timestamp of two words, the higher one first.
     fn stamp(self, bytes: &[u8], at: usize) -> u64 {
         u64::from(self.u32(word(bytes, at))) << 32 | u64::from(self.u32(word(bytes, at + 4)))
     }
 }
 
 impl Resolution {
-    /// Rounded down, and bounded by what nanoseconds of 64 bits hold.
+    /// Converts a timestamp to nanoseconds, rounded down and saturating at 64 bits.
     pub(crate) fn nanos(self, stamp: u64) -> Nanos {
         let stamp = u128::from(stamp);
         let ns = match self {

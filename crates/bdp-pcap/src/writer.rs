@@ -1,4 +1,4 @@
-//! A capture as it is written: a section, its interfaces, packets, and the statistics at the end.
+//! Writes a capture: a section, its interfaces, packets, and final statistics.
 
 use std::io::{self, Write};
 
@@ -6,75 +6,75 @@ use bdp_model::units::Nanos;
 
 use crate::block::{self, BLOCK_OVERHEAD, Direction, option, padding};
 
-/// What a section says of itself; empty text is left out.
+/// Description of a section; empty text is omitted.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Section<'a> {
-    /// The machine.
+    /// Hardware of the machine.
     pub hardware: &'a str,
-    /// Its operating system.
+    /// Operating system.
     pub os: &'a str,
-    /// The program that writes.
+    /// Program that writes the section.
     pub application: &'a str,
-    /// What was captured, and why.
+    /// What was captured and why.
     pub comment: &'a str,
 }
 
-/// An interface whose packets are captured.
+/// A captured interface.
 #[derive(Debug, Clone, Copy)]
 pub struct Interface<'a> {
-    /// Its name on the host.
+    /// Name on the host.
     pub name: &'a str,
-    /// Where it leads; empty text is left out.
+    /// Where the interface leads; empty text is omitted.
     pub description: &'a str,
-    /// What its packets begin with, as [`LINKTYPE_RAW`](crate::LINKTYPE_RAW).
+    /// Link type of its packets, such as [`LINKTYPE_RAW`](crate::LINKTYPE_RAW).
     pub link_type: u16,
-    /// Bytes that are kept of a packet, at most.
+    /// Most bytes captured per packet.
     pub snap_length: u32,
 }
 
 /// A packet.
 #[derive(Debug, Clone, Copy)]
 pub struct Packet<'a> {
-    /// The interface, as [`Writer::interface`] numbered it.
+    /// Interface number, from [`Writer::interface`].
     pub interface: u32,
-    /// When, since 1970.
+    /// Time since 1970.
     pub at: Nanos,
-    /// Which way.
+    /// Direction.
     pub direction: Direction,
-    /// Its length before it was cut to the snap length, bytes.
+    /// Original length, before truncation to the snap length, bytes.
     pub length: u32,
-    /// Its beginning, up to the snap length.
+    /// Captured bytes, up to the snap length.
     pub data: &'a [u8],
-    /// What became of it; empty text is left out.
+    /// What happened to the packet; empty text is omitted.
     pub comment: &'a str,
 }
 
-/// What passed an interface in all.
+/// Statistics of an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Statistics {
-    /// The interface, as [`Writer::interface`] numbered it.
+    /// Interface number, from [`Writer::interface`].
     pub interface: u32,
-    /// Beginning of the capture, since 1970.
+    /// Start of the capture, since 1970.
     pub started: Nanos,
-    /// Its end.
+    /// End of the capture, since 1970.
     pub ended: Nanos,
     /// Packets that passed, captured or not.
     pub received: u64,
-    /// Of them, those that were not captured.
+    /// Packets that passed but were not captured.
     pub dropped: u64,
 }
 
-/// Writes one section, little-endian, each block by a single call of `write_all`.
+/// Writes one section, little-endian, with a single call of `write_all` per block.
 #[derive(Debug)]
 pub struct Writer<W> {
     out: W,
     interfaces: u32,
-    /// The block in the making.
+    /// Buffer of the current block.
     room: Vec<u8>,
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a section.
+    /// Starts a section.
     pub fn new(out: W, section: &Section<'_>) -> io::Result<Self> {
         let mut writer = Self { out, interfaces: 0, room: Vec::new() };
         writer.begin(block::SECTION_HEADER);
@@ -90,9 +90,9 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    /// Describes an interface whose stamps are nanoseconds, and gives its number.
+    /// Describes an interface with nanosecond timestamps and returns its number.
     pub fn interface(&mut self, interface: &Interface<'_>) -> io::Result<u32> {
-        /// Stamps count 10^-9 s.
+        /// Timestamp unit: 10^-9 s.
         const NANOSECONDS: u8 = 9;
         self.begin(block::INTERFACE_DESCRIPTION);
         self.room.extend(interface.link_type.to_le_bytes());
@@ -122,7 +122,7 @@ impl<W: Write> Writer<W> {
         self.end()
     }
 
-    /// Adds what passed an interface.
+    /// Adds the statistics of an interface.
     pub fn statistics(&mut self, statistics: &Statistics) -> io::Result<()> {
         self.begin(block::INTERFACE_STATISTICS);
         self.room.extend(statistics.interface.to_le_bytes());
@@ -139,17 +139,17 @@ impl<W: Write> Writer<W> {
         self.end()
     }
 
-    /// What it writes to.
+    /// Returns a reference to the underlying writer.
     pub fn get_ref(&self) -> &W {
         &self.out
     }
 
-    /// What it writes to, for instance to take what was gathered in memory.
+    /// Returns a mutable reference to the underlying writer, for example to take data gathered in memory.
     pub fn get_mut(&mut self) -> &mut W {
         &mut self.out
     }
 
-    /// Gives `out` back.
+    /// Returns the underlying writer.
     pub fn into_inner(self) -> W {
         self.out
     }
@@ -157,7 +157,7 @@ impl<W: Write> Writer<W> {
     fn begin(&mut self, kind: u32) {
         self.room.clear();
         self.room.extend(kind.to_le_bytes());
-        // The length, which is known at the end.
+        // Placeholder for the length, which is known at the end.
         self.room.extend([0; 4]);
     }
 
@@ -172,7 +172,7 @@ impl<W: Write> Writer<W> {
         self.out.write_all(&self.room)
     }
 
-    /// A stamp is two words, the higher one first in either byte order.
+    /// Appends a timestamp of two words, the higher one first in either byte order.
     fn stamp(&mut self, at: Nanos) {
         self.room.extend(((at.as_ns() >> 32) as u32).to_le_bytes());
         self.room.extend((at.as_ns() as u32).to_le_bytes());
@@ -190,7 +190,7 @@ impl<W: Write> Writer<W> {
         self.padded(value);
     }
 
-    /// An option of text, cut where a length of 16 bits ends.
+    /// Appends a text option, truncated to a 16-bit length.
     fn text(&mut self, code: u16, text: &str) {
         if !text.is_empty() {
             let longest = text.len().min(usize::from(u16::MAX));

@@ -4,7 +4,7 @@ use bdp_model::breach::{Breach, Cause, Delayed, HarmSeen, Place};
 use bdp_model::record::Fidelity;
 use bdp_model::units::Nanos;
 
-/// Every bound that was broken, and the cause, in one line; empty where none was.
+/// Returns all violated bounds and the cause, in one line; empty if none was violated.
 pub fn why_invalid(fidelity: &Fidelity) -> String {
     let broken = why_broken(fidelity);
     match causes(&[fidelity]) {
@@ -13,13 +13,13 @@ pub fn why_invalid(fidelity: &Fidelity) -> String {
     }
 }
 
-/// Every bound that was broken.
+/// Returns all violated bounds.
 pub(crate) fn why_broken(fidelity: &Fidelity) -> String {
     fidelity.broken.iter().map(text).collect::<Vec<_>>().join("; ")
 }
 
-/// Who or what broke the bounds of some attempts and what to do about it, each once; of one of which there is more than one
-/// figure the largest.
+/// Returns the causes of the violations of some attempts and what to do about them, each once; if a cause has several
+/// figures, the largest.
 pub(crate) fn causes(of: &[&Fidelity]) -> Option<String> {
     let mut once: Vec<Cause> = Vec::new();
     for cause in of.iter().flat_map(|fidelity| &fidelity.cause) {
@@ -50,7 +50,7 @@ fn amount(cause: &Cause) -> f64 {
     }
 }
 
-/// A bound that was broken, with the measured value and the bound.
+/// Returns a violated bound with its measured value and limit.
 pub(crate) fn text(breach: &Breach) -> String {
     match breach {
         Breach::LinkFailed { error } => error.clone(),
@@ -162,7 +162,7 @@ fn of_pair(between: &Option<String>) -> String {
     between.as_ref().map_or_else(String::new, |ends| format!("between {ends}: "))
 }
 
-/// A fraction in per cent, to a tenth below ten.
+/// Formats a fraction as a percentage, to one decimal below ten.
 fn percent(fraction: f64) -> String {
     let percent = fraction * 100.0;
     if percent < 10.0 { format!("{percent:.1}") } else { format!("{percent:.0}") }

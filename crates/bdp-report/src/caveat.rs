@@ -13,8 +13,8 @@ use bdp_model::mtu_search::IPV6_MINIMUM;
 use bdp_model::units::{ByteCount, Nanos, Rate, format_bps, format_percent};
 use serde_json::{Value, json};
 
-/// What a reader should know of these measurements, each thing once: what differs by its figure alone is said with the
-/// largest, and what a finding has said already is left out.
+/// Returns the caveats of these measurements without repetition: of caveats that differ only in a figure, the one with the
+/// largest; those already covered by a finding are omitted.
 pub(crate) fn said(measurements: &[&Measurement], is_said: impl Fn(&Caveat) -> bool) -> Vec<String> {
     let mut all: Vec<Caveat> = Vec::new();
     for m in measurements {
@@ -34,7 +34,7 @@ pub(crate) fn said(measurements: &[&Measurement], is_said: impl Fn(&Caveat) -> b
     texts
 }
 
-/// Whether a caveat is for those who want every detail: an experiment that was not run would only have confirmed what is found.
+/// Whether a caveat is shown only with details: a skipped experiment would only have confirmed the finding.
 pub(crate) fn is_detail(measurements: &[&Measurement], caveat: &Caveat) -> bool {
     let Caveat::NoExperiment { direction, reason: NoExperiment::OtherProtocol } = caveat else {
         return false;
@@ -44,7 +44,7 @@ pub(crate) fn is_detail(measurements: &[&Measurement], caveat: &Caveat) -> bool 
     !found.any(|first| experiment::may_replace(first.limit))
 }
 
-/// Whether the same is known, with the larger figure from now on.
+/// Whether a caveat is already known; if so, keeps the larger figure.
 fn holds(known: &mut Caveat, caveat: &Caveat) -> bool {
     match (known, caveat) {
         (
@@ -61,7 +61,7 @@ fn holds(known: &mut Caveat, caveat: &Caveat) -> bool {
     true
 }
 
-/// Whether a finding has a busy thread among its evidence.
+/// Whether a finding already has the busy thread among its evidence.
 fn is_found(m: &Measurement, caveat: &Caveat) -> bool {
     let Caveat::BusyThread { direction, task, .. } = caveat else { return false };
     let thread = match task {
@@ -72,7 +72,7 @@ fn is_found(m: &Measurement, caveat: &Caveat) -> bool {
     of_way.flat_map(|d| &d.findings).any(|finding| finding.observed(thread).is_some())
 }
 
-/// Other traffic of a device in one sentence, where several caveats are of it: both ways through it, both ends of a loopback
+/// Returns one sentence on other traffic of a device that covers several caveats: both directions, both ends of a loopback
 /// device, several runs.
 fn shared_device(caveat: &Caveat, all: &[Caveat]) -> Option<String> {
     let Caveat::CrossTraffic { end, device, .. } = caveat else { return None };
@@ -97,12 +97,12 @@ fn shared_device(caveat: &Caveat, all: &[Caveat]) -> Option<String> {
     Some(format!("{end}other traffic shared {name}: up to {rate} on average, {share} % of its bytes"))
 }
 
-/// For JSON: each with its wording beside its evidence, so that no reader needs a table of kinds.
+/// Returns the caveats as JSON, each with its wording beside its evidence, so that readers need no table of kinds.
 pub(crate) fn worded(caveats: &[Caveat]) -> Value {
     caveats.iter().map(|caveat| beside(json!(caveat), text(caveat))).collect()
 }
 
-/// The same of why a window was not reached; null where it was.
+/// Returns why a window was not reached, with its wording, as JSON; null if it was reached.
 pub(crate) fn worded_shortfall(shortfall: Option<&WindowShortfall>) -> Value {
     shortfall.map_or(Value::Null, |shortfall| beside(json!(shortfall), window_shortfall(shortfall)))
 }
@@ -113,11 +113,11 @@ fn beside(evidence: Value, text: String) -> Value {
     value
 }
 
-/// In a sentence or two. Each kind has its arm, so that one without words does not compile.
+/// Returns a caveat in one or two sentences. Each kind has its own arm, so that a kind without wording does not compile.
 #[deny(clippy::wildcard_enum_match_arm)]
 pub fn text(caveat: &Caveat) -> String {
     match caveat {
-        // What disturbed or limited a machine.
+        // Disturbances and limits of a machine.
         Caveat::HypervisorSteal { end, share } => {
             let percent = percent(*share);
             format!("{}its hypervisor took {percent} % of its processor time; the path may carry more", at(*end))
@@ -164,8 +164,8 @@ pub fn text(caveat: &Caveat) -> String {
             "threads missed {} % of their processors: another program, or the hypervisor, took them",
             percent(*share)
         ),
-        // What became of a direction.
-        // Older versions compared a high percentile of the hosts with the median of the whole.
+        // Results of a direction.
+        // Older versions compared a high percentile of the hosts with the overall median.
         Caveat::HostLatency { direction, host_ns, rtt_ns } if host_ns > rtt_ns => format!(
             "direction '{}': the two hosts themselves took up to {} of a probe's round trip, and half of the round trips \
              were {} or shorter: scheduling, not the path; see latency_parts_ns in the JSON",
@@ -252,7 +252,7 @@ pub fn text(caveat: &Caveat) -> String {
             let rate = Rate::bps(*rate_bps);
             format!("{}the server sends no more than {rate} (--max-rate there)", of(Direction::From))
         }
-        // What a search came to.
+        // Results of a search.
         Caveat::SearchNotHeld { direction } => format!(
             "{}no rate found by trials lasted for the whole duration; the figures are those of the last rate tried",
             of(*direction)
@@ -269,7 +269,7 @@ pub fn text(caveat: &Caveat) -> String {
             if *passed == 0 { ", none of which passed" } else { "" },
             format_bps(*rate_bps)
         ),
-        // What the far end is, and what was not measured.
+        // The remote end, and what was not measured.
         Caveat::NotMeasured { directions, reason } => {
             let names: Vec<_> = directions.iter().map(|way| way.name()).collect();
             format!("direction '{}' was not measured: {}", names.join("', '"), not_measured(reason))
@@ -320,7 +320,7 @@ pub fn text(caveat: &Caveat) -> String {
              retransmits and path MTU are those between bdp and ssh on the same machine"
                 .to_owned()
         }
-        // What became of probes.
+        // Results of probes.
         Caveat::ProbesOverTcp { port } => format!(
             "no UDP datagram came back from port {port}, so round trips are those of small messages on a TCP \
              connection: a lost one shows as a slow one"
@@ -349,7 +349,7 @@ pub fn text(caveat: &Caveat) -> String {
     }
 }
 
-/// Why a window was not reached.
+/// Returns why a window was not reached.
 pub fn window_shortfall(reason: &WindowShortfall) -> String {
     let on_the_wire = |seen: &u64, why: String| format!("{seen} bytes were on the wire: {why}");
     match reason {
@@ -416,7 +416,7 @@ fn not_measured(reason: &NotMeasured) -> String {
     }
 }
 
-/// What a server of another protocol reports, and where the rest comes from.
+/// Returns what a server of another protocol reports, and where the other figures come from.
 fn foreign_server(protocol: PeerProtocol, datagrams: bool) -> &'static str {
     match (protocol, datagrams) {
         (PeerProtocol::Iperf3, false) => {

@@ -1,4 +1,4 @@
-//! A curve drawn in text, both axes logarithmic.
+//! A curve drawn as text, with both axes logarithmic.
 
 use bdp_model::units::format_bps;
 
@@ -8,28 +8,28 @@ use crate::style::{Style, Tint};
 
 /// Lines of the plot area.
 const HEIGHT: usize = 12;
-/// Columns of the plot area where there is room.
+/// Columns of the plot area if there is room.
 const WIDTH: usize = 66;
 /// Columns of `100 Mbit/s`, the widest label of the vertical axis.
 const LABEL: usize = 10;
-/// Columns that one label of the horizontal axis needs.
+/// Columns needed by one label of the horizontal axis.
 const TICK: usize = 10;
 
-/// Goodput in bit/s (up) against window in bytes, or a count (right). All values positive, `here` ascending and not empty.
+/// Goodput in bit/s (vertical) against window in bytes or a count (horizontal). All values are positive, `here` is ascending and not empty.
 pub(crate) struct Chart<'a> {
-    /// What was measured.
+    /// Measured points.
     pub here: &'a [(f64, f64)],
-    /// What the model says.
+    /// Modelled points.
     pub model: &'a [(f64, f64)],
-    /// The place of the knee.
+    /// Position of the knee.
     pub knee: Option<f64>,
-    /// Rate x RTT in bytes.
+    /// Rate x RTT, bytes.
     pub product: Option<f64>,
-    /// Whether what goes right is bytes, or a plain number.
+    /// Whether the horizontal axis has bytes rather than plain numbers.
     pub sizes: bool,
 }
 
-/// The characters that a chart is made of.
+/// Characters of a chart.
 struct Glyphs {
     here: char,
     model: char,
@@ -73,7 +73,7 @@ const ASCII: Glyphs = Glyphs {
 };
 
 impl Chart<'_> {
-    /// The lines: plot, axis, its labels, legend.
+    /// Returns the lines: plot, axis, axis labels, legend.
     pub fn render(&self, style: &Style) -> Vec<String> {
         let glyphs = if style.unicode { &UNICODE } else { &ASCII };
         let columns = style.columns().saturating_sub(LABEL + 2).min(WIDTH);
@@ -116,7 +116,7 @@ impl Chart<'_> {
     }
 }
 
-/// Signs and their meanings, beside each other as far as there is room.
+/// Lays out signs and their meanings side by side as far as there is room.
 fn lay_out(legend: &[(char, Tint, String)], style: &Style) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut used = 0;
@@ -146,13 +146,13 @@ struct Axis {
 }
 
 impl Axis {
-    /// From the smallest to the largest value.
+    /// Returns an axis from the smallest to the largest value.
     fn over(values: impl Iterator<Item = f64>, cells: usize) -> Self {
         let (low, high) = values.fold((f64::INFINITY, 0.0), |(l, h), v| (v.min(l), v.max(h)));
         if low < high { Self { low, high, cells } } else { Self { low: low / 2.0, high: low * 2.0, cells } }
     }
 
-    /// As [`Axis::over`], out to the next of 1, 2, 5 x 10^n.
+    /// Like [`Axis::over`], extended to the next of 1, 2, 5 x 10^n.
     fn rounded(values: impl Iterator<Item = f64>, cells: usize) -> Self {
         let exact = Self::over(values, cells);
         let steps = steps(exact.low / 10.0, exact.high * 10.0);
@@ -161,17 +161,17 @@ impl Axis {
         Self { low, high, cells }
     }
 
-    /// Where a value lies, 0..=1.
+    /// Returns the position of a value on the axis, 0..=1.
     fn share(&self, value: f64) -> f64 {
         ((value / self.low).ln() / (self.high / self.low).ln()).clamp(0.0, 1.0)
     }
 
-    /// The cell of a value from the low end, `None` outside the axis.
+    /// Returns the cell of a value, counted from the low end; `None` outside the axis.
     fn cell(&self, value: f64) -> Option<usize> {
         (self.low..=self.high).contains(&value).then(|| cell(self.share(value), self.cells))
     }
 
-    /// The labels of a vertical axis by row from the top: decades, or 1, 2, 5 where there are few.
+    /// Returns the labels of a vertical axis by row from the top: decades, or 1, 2, 5 if there are few.
     fn labels(&self) -> Vec<(usize, String)> {
         let decades: Vec<f64> = steps(self.low, self.high).into_iter().filter(|&s| is_decade(s)).collect();
         let ticks = if decades.len() >= 3 { decades } else { steps(self.low, self.high) };
@@ -185,7 +185,7 @@ impl Axis {
         labels
     }
 
-    /// The horizontal axis and its labels: powers of two as many as fit, or the ends where there is none.
+    /// Returns the horizontal axis and its labels: as many powers of two as fit, or the ends if there is none.
     fn bottom(&self, glyphs: &Glyphs, knee: Option<usize>, sizes: bool) -> [String; 2] {
         let octaves = (self.high / self.low).log2();
         let per_octave = self.cells as f64 / octaves;
@@ -229,12 +229,12 @@ impl Axis {
     }
 }
 
-/// The cell of `cells` that a share of the axis falls in.
+/// Returns the cell, of `cells`, for a position on the axis.
 fn cell(share: f64, cells: usize) -> usize {
     (share * (cells - 1) as f64).round() as usize
 }
 
-/// 1, 2, 5 x 10^n from `low` to `high`.
+/// Returns 1, 2, 5 x 10^n from `low` to `high`.
 fn steps(low: f64, high: f64) -> Vec<f64> {
     let slack = 1e-9;
     (-3..19)
@@ -262,14 +262,14 @@ impl Canvas {
         &mut self.cells[row * self.columns + column]
     }
 
-    /// A dotted line from top to bottom.
+    /// Draws a dotted vertical line.
     fn column(&mut self, column: usize, glyph: char) {
         for row in 0..HEIGHT {
             *self.at(column, row) = (glyph, Tint::Faint);
         }
     }
 
-    /// A straight line between two places given as shares of the axes, in Braille dots or full stops.
+    /// Draws a straight line between two positions on the axes, in Braille dots or full stops.
     fn line(&mut self, x0: f64, y0: f64, x1: f64, y1: f64, style: &Style) {
         let steps = 8 * (self.columns + HEIGHT);
         for step in 0..=steps {
@@ -282,7 +282,7 @@ impl Canvas {
                 *place = ('.', Tint::None);
                 continue;
             }
-            // Which of the cell's 2 x 4 dots: how far the point is from the cell's centre.
+            // Which of the cell's 2 x 4 dots, from the distance to the cell's centre.
             let across = x * (columns - 1) as f64 - column as f64 + 0.5;
             let down = (1.0 - y) * (HEIGHT - 1) as f64 - row as f64 + 0.5;
             let (dot_x, dot_y) = (((across * 2.0) as usize).min(1), ((down * 4.0) as usize).min(3));
@@ -293,7 +293,7 @@ impl Canvas {
         }
     }
 
-    /// Measured and modelled points; a sign of its own where both fall on one cell.
+    /// Marks measured and modelled points, with a separate sign if both are in one cell.
     fn marks(&mut self, chart: &Chart<'_>, x: &Axis, y: &Axis, glyphs: &Glyphs) {
         let columns = self.columns;
         let place = |p: &(f64, f64)| (cell(x.share(p.0), columns), HEIGHT - 1 - cell(y.share(p.1), HEIGHT));
@@ -309,7 +309,7 @@ impl Canvas {
         }
     }
 
-    /// The rows with the vertical axis before them.
+    /// Returns the rows with the vertical axis in front.
     fn lines(&self, y: &Axis, glyphs: &Glyphs, style: &Style) -> Vec<String> {
         let labels = y.labels();
         self.cells

@@ -1,4 +1,4 @@
-//! Two stored runs compared, point by point; as text and as JSON.
+//! Comparison of two stored runs, point by point, as text and as JSON.
 
 use bdp_model::comparison::{Interval, LEAST_RUNS, Regression, Verdict};
 use bdp_model::labels::Labels;
@@ -10,14 +10,14 @@ use crate::grid::{Align, Cell, Column, render, total_width, wrap};
 use crate::number::three_digits;
 use crate::style::{Style, Tint};
 
-/// Version of the document's shape; a reader refuses a larger major number.
+/// Name and version of the schema; readers refuse a larger major version.
 pub const COMPARISON_SCHEMA: &str = "bdp.comparison/1";
 
-/// Metrics in words and numbers.
+/// Names and formatted values of metrics.
 pub(crate) trait MetricText {
-    /// In words, with the unit.
+    /// Name of the metric, with its unit.
     fn name(self) -> &'static str;
-    /// In the unit of [`MetricText::name`].
+    /// Formats a value in the unit given by [`MetricText::name`].
     fn printed(self, value: f64) -> String;
 }
 
@@ -45,11 +45,11 @@ impl MetricText for Metric {
 
 /// A comparison of runs as text and as JSON.
 pub trait ComparedText {
-    /// The rows as a table, and in sentences what they leave open.
+    /// Returns the rows as a table, followed by sentences on what remains open.
     fn table(&self, threshold: f64, style: &Style) -> String;
-    /// What follows, and what is left open, a sentence each.
+    /// Returns the conclusions and open questions, one sentence each.
     fn sentences(&self, threshold: f64) -> Vec<String>;
-    /// The document of `--json`: `docs/compare.md`. `a` and `b` say which runs they are.
+    /// Returns the document of `--json`: `docs/compare.md`. `a` and `b` identify the runs.
     fn json(&self, a: &Side<'_>, b: &Side<'_>, threshold: f64) -> Value;
 }
 
@@ -88,7 +88,7 @@ impl ComparedText for Compared {
             Column::new(["", "effect"], Align::Left, each(&|r| Cell::plain(effect(r)))),
             Column::new(["", ""], Align::Left, each(&verdict)),
         ];
-        // The spread is in the JSON too.
+        // The JSON has the spread too.
         for _ in 0..2 {
             if total_width(&columns) > style.columns() {
                 let at = columns.iter().rposition(|c| c.head == ["", "min..max"]);
@@ -160,59 +160,59 @@ impl ComparedText for Compared {
     }
 }
 
-/// Two runs beside each other.
+/// Comparison of two runs.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Document<'a> {
-    /// Name and version of this document's shape.
+    /// Name and version of the schema.
     #[cfg_attr(feature = "schema", schemars(extend("const" = COMPARISON_SCHEMA)))]
     schema: &'static str,
     /// Version of bdp that wrote the document.
     bdp: &'static str,
-    /// A comparison is not stored; `a` and `b` have their runs.
+    /// Always null: a comparison is not stored; `a` and `b` name their runs.
     run: (),
-    /// The run that is compared with.
+    /// The baseline run.
     a: &'a Side<'a>,
-    /// The run that is compared.
+    /// The run compared with the baseline.
     b: &'a Side<'a>,
-    /// Share by which a figure must be worse to be a regression.
+    /// Relative change for the worse from which a figure counts as a regression.
     #[cfg_attr(feature = "schema", schemars(range(max = 1)))]
     threshold: f64,
-    /// Whether anything regressed; null if that is not known.
+    /// Whether any figure regressed; null if unknown.
     regressed: Option<bool>,
-    /// Each figure of each point.
+    /// Comparison of each figure at each point.
     #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
     comparisons: &'a [Row],
-    /// Points that only `a` has.
+    /// Points only in `a`.
     only_a: &'a [String],
-    /// Points that only `b` has.
+    /// Points only in `b`.
     only_b: &'a [String],
 }
 
-/// A run that is compared.
+/// One of the compared runs.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Side<'a> {
-    /// Its id in the store.
+    /// The run's id in the store.
     pub run: &'a str,
-    /// Its label.
+    /// The run's label.
     pub label: Option<&'a str>,
-    /// Its labels, by name.
+    /// The run's labels, by name.
     pub labels: &'a Labels,
-    /// What it is of.
+    /// Kind of run.
     #[cfg_attr(feature = "schema", schemars(extend("enum" = ["lab", "measure", "sweep", "exec"])))]
     pub kind: &'a str,
-    /// Its scenario, or its host.
+    /// Scenario or host of the run.
     #[cfg_attr(feature = "schema", schemars(extend("minLength" = 0)))]
     pub scenario: &'a str,
-    /// Start, milliseconds since 1970.
+    /// Start time, milliseconds since 1970.
     pub started_unix_ms: u64,
-    /// With `--by`, the setting that is compared: congestion=reno.
+    /// Setting compared with `--by`, for example congestion=reno.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub setting: Option<&'a str>,
 }
 
-/// The rows of the table: of ratios those that are judged, that changed, or that are of datagrams, which nothing else shows.
+/// Returns the rows to show: of ratios, only those judged, changed, or about datagrams, for which no other row exists.
 fn shown(compared: &Compared) -> Vec<&Row> {
     let counted: Vec<&str> = compared
         .rows
@@ -231,7 +231,7 @@ fn shown(compared: &Compared) -> Vec<&Row> {
     compared.rows.iter().filter(is_shown).collect()
 }
 
-/// That an interval holds a regression and none.
+/// Returns a sentence if a confidence interval includes both regression and no regression.
 fn inconclusive(rows: &[Row], threshold: f64) -> Option<String> {
     let open: Vec<&Row> =
         rows.iter().filter(|row| row.regression == Some(Regression::Inconclusive)).collect();
@@ -249,7 +249,7 @@ fn inconclusive(rows: &[Row], threshold: f64) -> Option<String> {
     ))
 }
 
-/// `-12.3 % (-14 to -10)`, with the confidence where it is not 95 %.
+/// Returns `-12.3 % (-14 to -10)`, with the confidence level if it is not 95 %.
 pub(crate) fn effect(row: &Row) -> String {
     let c = &row.comparison;
     if c.exact {
@@ -286,7 +286,7 @@ pub(crate) fn effect(row: &Row) -> String {
     }
 }
 
-/// The difference itself, and how far it varies from repetition to repetition, where it does.
+/// Returns the difference, and its variation between repetitions if there is any.
 fn exact_effect(row: &Row) -> String {
     let c = &row.comparison;
     let signed = |v: f64| format!("{}{}", if v < 0.0 { "-" } else { "+" }, row.metric.printed(v.abs()));
@@ -314,12 +314,12 @@ fn verdict(row: &Row) -> Cell {
     Cell::tinted(verdict_words(row), tint)
 }
 
-/// What a row comes to, in words.
+/// Returns the verdict on a row in words.
 pub(crate) fn verdict_words(row: &Row) -> &'static str {
     let c = &row.comparison;
     match c.verdict {
         _ if row.regressed => "REGRESSED",
-        // A sentence below says how many are needed.
+        // The sentence below the table gives the number of runs needed.
         Verdict::TooFewRuns => "unknown",
         Verdict::NoDifferenceShown if row.regression == Some(Regression::Inconclusive) => "inconclusive",
         Verdict::NoDifferenceShown if c.effect_interval.is_some_and(|i| i.is_negligible()) => "no difference",
@@ -337,7 +337,7 @@ fn signed_share(share: f64) -> String {
     let sign = if value < 0.0 { "-" } else { "+" };
     match value.abs() {
         0.0 => "0 %".to_owned(),
-        // What is called a difference is shown to be one.
+        // Enough decimals to show that the difference is not zero.
         v if v < 0.05 => format!("{sign}{v:.*} %", (1.0 - v.log10().floor()).clamp(2.0, 6.0) as usize),
         v if v < 9.95 => format!("{sign}{v:.1} %"),
         v => format!("{sign}{v:.0} %"),

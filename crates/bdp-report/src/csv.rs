@@ -1,4 +1,4 @@
-//! Comma-separated values (RFC 4180): one row for each attempt and flow. Columns are described in `docs/report.md`.
+//! Comma-separated values (RFC 4180): one row for each attempt and flow. The columns are described in `docs/report.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -95,7 +95,7 @@ const MEASURED: [&str; 33] = [
     "started_unix_ms",
 ];
 
-/// What became of datagrams; empty fields of TCP.
+/// Columns on datagrams; empty for TCP.
 const DATAGRAMS: [&str; 18] = [
     "asked_bps",
     "sent_bps",
@@ -117,14 +117,14 @@ const DATAGRAMS: [&str; 18] = [
     "search",
 ];
 
-/// What else is known of a flow of the lab.
+/// Further columns on a flow of the lab.
 const FOUND: [&str; 3] = ["retransmit_ratio", "limit", "confidence"];
 
-/// Before the name of a parameter and that of a label: a column of each, behind all others, as others have the same names.
+/// Prefixes for the columns of parameters and labels, which follow all others; they keep the names distinct.
 const PARAM: &str = "param.";
 const LABEL: &str = "label.";
 
-/// What became of the transfers of an entry of traffic; empty fields of a flow.
+/// Columns on the transfers of a traffic entry; empty for a flow.
 const TRAFFIC: [&str; 9] = [
     "traffic",
     "transfers",
@@ -152,7 +152,7 @@ fn traffic(entry: Option<&TrafficRecord>) -> [String; TRAFFIC.len()] {
     ]
 }
 
-/// The loss is known of TCP, too.
+/// The loss is known for TCP too.
 fn datagrams(udp: Option<&UdpReport>, loss_ratio: Option<f64>) -> [String; DATAGRAMS.len()] {
     let variation = udp.and_then(|u| u.delay_variation_ns);
     let one_way = udp.and_then(|u| u.one_way_delay_ns);
@@ -185,8 +185,8 @@ fn datagrams(udp: Option<&UdpReport>, loss_ratio: Option<f64>) -> [String; DATAG
     ]
 }
 
-/// Header and rows of measurements with what was varied: one for each direction, and one for a measurement that failed
-/// before any.
+/// Returns header and rows of measurements and their varied parameters: one row per direction, or one for a measurement that failed
+/// before any direction ran.
 pub fn csv_of_measurements(measurements: &[(&BTreeMap<String, Value>, &Measurement)]) -> String {
     let varied: BTreeSet<String> =
         measurements.iter().flat_map(|(params, _)| params.keys().cloned()).collect();
@@ -211,14 +211,14 @@ pub fn csv_of_measurements(measurements: &[(&BTreeMap<String, Value>, &Measureme
     text
 }
 
-/// Columns of labels, then those of parameters.
+/// Returns the column names of labels, then of parameters.
 fn headings(labels: &BTreeSet<String>, varied: &BTreeSet<String>) -> impl Iterator<Item = String> {
     let labels: Vec<String> = labels.iter().map(|name| format!("{LABEL}{name}")).collect();
     let varied: Vec<String> = varied.iter().map(|path| format!("{PARAM}{}", plain(path))).collect();
     labels.into_iter().chain(varied)
 }
 
-/// The fields of those columns; empty where a row has no such label or parameter.
+/// Returns the fields of these columns; empty if a row lacks the label or parameter.
 fn own_fields<'a>(
     own: &'a Labels,
     labels: &'a BTreeSet<String>,
@@ -230,12 +230,12 @@ fn own_fields<'a>(
     labels.iter().map(label).chain(varied.iter().map(param))
 }
 
-/// A value as it was typed.
+/// Returns a value as typed.
 fn text_of(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// What limits a flow, and how sure that is.
+/// Returns the limit of a flow and its confidence.
 fn found(finding: Option<&Finding>) -> [String; 2] {
     [
         finding.map_or("", |f| f.limit.name()).to_owned(),
@@ -286,14 +286,14 @@ fn measured(params: &BTreeMap<String, Value>, m: &Measurement, index: usize) -> 
     ]
 }
 
-/// `path=value`, separated by blanks.
+/// Returns `path=value` pairs separated by spaces.
 fn assignments(params: &BTreeMap<String, Value>) -> String {
     let each = params.iter().map(|(path, value)| format!("{path}={}", text_of(value)));
     each.collect::<Vec<_>>().join(" ")
 }
 
-/// Header and rows, each with its line end; an empty field is a value that is not known. Behind the flows of an attempt stand its entries of
-/// traffic. An attempt that ended before any flow did has a row of its own. `labels` are those of the run.
+/// Returns header and rows, each with a line end; an empty field means unknown. The flows of an attempt are followed by its traffic entries.
+/// An attempt that ended before any flow finished has one row of its own. `labels` are those of the run.
 pub fn csv(records: &[Record], labels: &Labels) -> String {
     let varied: BTreeSet<String> = records.iter().flat_map(|record| record.params.keys().cloned()).collect();
     let named: BTreeSet<String> = labels.iter().map(|(name, _)| name.to_owned()).collect();
@@ -324,7 +324,7 @@ pub fn csv(records: &[Record], labels: &Labels) -> String {
     text
 }
 
-/// The fields of the attempt, and of the entry those that a flow has, too.
+/// Returns the fields of the attempt, and those fields of a traffic entry that flows have too.
 fn of_traffic(record: &Record, index: usize, entry: &TrafficRecord) -> [String; HEADER.len()] {
     let asked = record.case.traffic.get(index);
     let mut fields = fields(record, usize::MAX);
@@ -417,7 +417,7 @@ fn quantiles(summary: Option<RttSummary>) -> [String; 4] {
     }
 }
 
-/// The shortest text that reads back as the same number.
+/// Returns the shortest text that parses as the same number.
 fn number(value: Option<f64>) -> String {
     value.filter(|v| v.is_finite()).map(|v| v.to_string()).unwrap_or_default()
 }
@@ -426,8 +426,8 @@ fn count(value: Option<u64>) -> String {
     value.map(|v| v.to_string()).unwrap_or_default()
 }
 
-/// Text as a field. A spreadsheet takes a field that begins with one of these signs as a formula, and would execute it:
-/// an apostrophe before it keeps it text (OWASP, "CSV Injection").
+/// Returns text as a field. A spreadsheet would execute a field that begins with one of these characters as a formula:
+/// a leading apostrophe keeps it text (OWASP, "CSV Injection").
 fn word(text: &str) -> String {
     let tame = plain(text);
     if tame.starts_with(['=', '+', '-', '@']) { format!("'{tame}") } else { tame }
@@ -435,7 +435,7 @@ fn word(text: &str) -> String {
 
 fn row(fields: impl IntoIterator<Item = String>) -> String {
     let mut line = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(Vec::new());
-    // Writing to memory never fails, and what was text stays text.
+    // Writing to memory does not fail, and the fields are valid UTF-8.
     let written = line.write_record(fields.into_iter().map(String::into_bytes));
     written.ok().and_then(|()| String::from_utf8(line.into_inner().ok()?).ok()).unwrap_or_default()
 }

@@ -1,18 +1,18 @@
-//! Dates of the calendar, UTC.
+//! Calendar dates, UTC.
 
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-/// 1970 began with a Thursday.
+/// 1970 began on a Thursday.
 const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
 
-/// Milliseconds since 1970 as UTC to the second: `2026-01-01T00:00:00Z` (RFC 3339, ISO 8601).
+/// Formats milliseconds since 1970 as UTC to the second: `2026-01-01T00:00:00Z` (RFC 3339, ISO 8601).
 pub fn utc(unix_ms: u64) -> String {
     let seconds = unix_ms / 1000;
     let (year, month, day) = date(seconds / 86_400);
     format!("{year:04}-{month:02}-{day:02}T{}Z", time(seconds))
 }
 
-/// Seconds since 1970 as `Thu, 01 Jan 1970 00:00:00 GMT` (RFC 9110, section 5.6.7).
+/// Formats seconds since 1970 as `Thu, 01 Jan 1970 00:00:00 GMT` (RFC 9110, section 5.6.7).
 pub(crate) fn http_date(unix_s: u64) -> String {
     let days = unix_s / 86_400;
     let (year, month, day) = date(days);
@@ -25,7 +25,7 @@ fn time(unix_s: u64) -> String {
     format!("{:02}:{:02}:{:02}", of_day / 3600, of_day / 60 % 60, of_day % 60)
 }
 
-/// Year, month and day from 1, of the days since 1970.
+/// Returns year, month and day (from 1) of the days since 1970.
 fn date(days: u64) -> (u64, u64, u64) {
     // Hinnant, "chrono-Compatible Low-Level Date Algorithms", civil_from_days: years begin in March, so that the
     // leap day is the last of its year; an era is 400 of them.

@@ -1,4 +1,4 @@
-//! What limits the transfers of a run, without its figures: `bdp explain`.
+//! `bdp explain`: what limits the transfers of a run, without the figures.
 
 use crate::finding::rate;
 use bdp_model::facts::Facts;
@@ -11,7 +11,7 @@ use crate::measurement::conclusion::findings_lines;
 use crate::style::Style;
 use crate::time_spent;
 
-/// Each flow of each case with its findings.
+/// Returns each flow of each case with its findings.
 pub fn records(records: &[Record], style: &Style) -> String {
     let mut text = String::new();
     for record in records {
@@ -41,7 +41,7 @@ pub fn records(records: &[Record], style: &Style) -> String {
     text
 }
 
-/// Each direction of each measurement with its findings.
+/// Returns each direction of each measurement with its findings.
 pub fn measurements(all: &[Measurement], style: &Style) -> String {
     let mut text = String::new();
     for measurement in all {

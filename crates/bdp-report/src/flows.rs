@@ -1,4 +1,4 @@
-//! A row for each flow of the lab's cases that have several.
+//! A row for each flow of lab cases with several flows.
 
 use bdp_model::record::FlowRecord;
 
@@ -8,12 +8,12 @@ use crate::style::{Style, Tint};
 use crate::summary::{Point, Spread};
 use crate::varied::varied;
 
-/// Flows of a point that have a row each; of more the slowest, the median and the fastest are printed.
+/// Most flows of a point with a row each; of more, only the slowest, median and fastest are printed.
 const MOST_ROWS: usize = 16;
-/// To how many characters the names are cut where columns are short.
+/// Width to which names are truncated on narrow terminals.
 const CUT: usize = 12;
 
-/// Columns, and the rows before which there is a gap: medians over the valid repetitions; `None` where every case has one flow, whose row is
+/// Returns the columns and the rows preceded by a gap: medians over the valid repetitions; `None` if every case has one flow, whose row is
 /// that of its case.
 pub(crate) fn columns(
     points: &[Point<'_>],
@@ -52,7 +52,7 @@ pub(crate) fn columns(
     Some(((0..heads.len()).map(column).filter(|column| !column.is_blank()).collect(), breaks))
 }
 
-/// As text; empty where there are no columns.
+/// Returns the table as text; empty if there are no columns.
 pub(crate) fn flows(points: &[Point<'_>], unit: RateUnit, style: &Style) -> String {
     let Some((mut columns, breaks)) = self::columns(points, unit, style) else { return String::new() };
     let mut hidden = Vec::new();
@@ -77,7 +77,7 @@ pub(crate) fn flows(points: &[Point<'_>], unit: RateUnit, style: &Style) -> Stri
     text
 }
 
-/// Flow, goodput, retransmits, loaded round trip, loss.
+/// Returns flow, goodput, retransmits, round trip under load, and loss.
 fn rows_of(point: &Point<'_>, unit: RateUnit) -> Vec<[Cell; 5]> {
     let count = point.valid().map(|record| record.flows.len()).max().unwrap_or(0);
     let middle = |index: usize, of: &dyn Fn(&FlowRecord) -> Option<f64>| {

@@ -1,17 +1,17 @@
-//! Columns of text with their headings: widths, alignment, wrapping.
+//! Text columns with headings: widths, alignment, wrapping.
 
 use crate::style::{Style, Tint};
 pub(crate) use bdp_model::plain::one_line as tame;
 
-/// Blanks between columns.
+/// Spaces between columns.
 const GAP: usize = 2;
 
-/// How the cells of a column stand under each other.
+/// Alignment of the cells of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Align {
     /// Words.
     Left,
-    /// Numbers, by the end of the first one's whole part: `10.0-10.6` above ` 5.57-5.60`. Words end at the right.
+    /// Numbers, aligned at the end of the first one's integer part: `10.0-10.6` above ` 5.57-5.60`. Words are right-aligned.
     Point,
 }
 
@@ -32,7 +32,7 @@ impl Cell {
     }
 }
 
-/// A column: two lines of heading, and a cell for each row.
+/// A column: two heading lines, and a cell for each row.
 #[derive(Debug, Clone)]
 pub(crate) struct Column {
     pub head: [&'static str; 2],
@@ -42,14 +42,14 @@ pub(crate) struct Column {
 }
 
 impl Column {
-    /// Cells padded to one width.
+    /// Returns a column with cells padded to one width.
     pub fn new(head: [&'static str; 2], align: Align, mut cells: Vec<Cell>) -> Self {
         let heading = head.iter().map(|h| width(h)).max().unwrap_or(0);
         if align == Align::Point {
             let (numbers, words): (Vec<_>, Vec<_>) = cells.iter_mut().partition(|c| whole_part(&c.text) > 0);
             let whole = numbers.iter().map(|c| whole_part(&c.text)).max().unwrap_or(0);
             let rest = numbers.iter().map(|c| width(&c.text) - whole_part(&c.text)).max().unwrap_or(0);
-            // Where a word or the heading is wider, the block of numbers stands at its right end.
+            // If a word or the heading is wider, the numbers are right-aligned as a block.
             let block =
                 words.iter().map(|c| width(&c.text)).max().unwrap_or(0).max(heading).max(whole + rest);
             for cell in numbers {
@@ -65,12 +65,12 @@ impl Column {
         Self { head, align, cells, width: body.max(heading) }
     }
 
-    /// Whether no cell says anything.
+    /// Whether all cells are empty.
     pub fn is_blank(&self) -> bool {
         self.cells.iter().all(|c| matches!(c.text.trim(), "" | "-"))
     }
 
-    /// Cuts cells to `most` characters, with a sign that they were cut.
+    /// Truncates cells to `most` characters and marks the truncation.
     pub fn narrow(&mut self, most: usize, style: &Style) {
         for cell in &mut self.cells {
             cell.text = cut(&cell.text, most, style);
@@ -79,7 +79,7 @@ impl Column {
         self.width = self.cells.iter().map(|c| width(&c.text)).max().unwrap_or(0).max(heading);
     }
 
-    /// Both lines of the heading as one; a word that the first one breaks is whole again.
+    /// Returns both heading lines as one, rejoining a word broken across them.
     pub fn heading(&self) -> String {
         match self.head {
             [first, second] if first.ends_with('-') => first.trim_end_matches('-').to_owned() + second,
@@ -87,28 +87,28 @@ impl Column {
         }
     }
 
-    /// The cells without what aligns them.
+    /// Returns the cells without padding.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         self.cells.iter().map(|cell| cell.text.trim())
     }
 
-    /// Characters of the widest cell or heading.
+    /// Width of the widest cell or heading, in characters.
     pub fn width(&self) -> usize {
         self.width
     }
 }
 
-/// Digits before the first character that is none; one for the dash that stands for no number.
+/// Number of leading digits; one for the dash that stands for no number.
 fn whole_part(text: &str) -> usize {
     if text == "-" { 1 } else { text.chars().take_while(char::is_ascii_digit).count() }
 }
 
-/// Characters of the widest row.
+/// Width of the widest row, in characters.
 pub(crate) fn total_width(columns: &[Column]) -> usize {
     columns.iter().map(Column::width).sum::<usize>() + GAP * columns.len().saturating_sub(1)
 }
 
-/// The headings and the rows; an empty line before each row whose index is in `breaks`.
+/// Returns headings and rows, with an empty line before each row whose index is in `breaks`.
 pub(crate) fn render(columns: &[Column], breaks: &[usize], style: &Style) -> String {
     let mut text = String::new();
     for line in 0..2 {
@@ -129,7 +129,7 @@ pub(crate) fn render(columns: &[Column], breaks: &[usize], style: &Style) -> Str
     text
 }
 
-/// A line without blanks at its end.
+/// Returns a line without trailing spaces.
 fn row(cells: impl Iterator<Item = (String, Tint, usize)>, style: &Style) -> String {
     let mut line = String::new();
     let mut owed = 0;
@@ -148,12 +148,12 @@ fn row(cells: impl Iterator<Item = (String, Tint, usize)>, style: &Style) -> Str
     line
 }
 
-/// Characters, each taken to fill one column.
+/// Number of characters, each assumed to fill one column.
 pub(crate) fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// `text` in at most `most` characters.
+/// Truncates `text` to at most `most` characters.
 pub(crate) fn cut(text: &str, most: usize, style: &Style) -> String {
     if width(text) <= most {
         return text.to_owned();
@@ -164,7 +164,7 @@ pub(crate) fn cut(text: &str, most: usize, style: &Style) -> String {
     short
 }
 
-/// `text` after `lead`, in lines of at most the style's width; further lines are indented by the width of `lead`.
+/// Wraps `text` after `lead` to the style's width; continuation lines are indented by the width of `lead`.
 pub(crate) fn wrap(lead: &str, tint: Tint, text: &str, style: &Style) -> String {
     let indent = width(lead);
     let room = style.columns().saturating_sub(indent).max(8);
@@ -177,7 +177,7 @@ pub(crate) fn wrap(lead: &str, tint: Tint, text: &str, style: &Style) -> String 
         if !line.is_empty() {
             line.push(' ');
         }
-        // A word that no line can hold is broken.
+        // A word longer than a line is broken.
         for c in phrase.chars() {
             if width(&line) == room {
                 lines.push(std::mem::take(&mut line));
@@ -193,7 +193,7 @@ pub(crate) fn wrap(lead: &str, tint: Tint, text: &str, style: &Style) -> String 
     out
 }
 
-/// The words of a text; a number and the unit after it are one.
+/// Splits a text into words, keeping a number and its unit together.
 fn phrases(text: &str) -> Vec<String> {
     const UNITS: [&str; 16] = [
         "%", "B", "kB", "MB", "KiB", "MiB", "GiB", "TiB", "ns", "us", "ms", "s", "bit/s", "kbit/s", "Mbit/s",

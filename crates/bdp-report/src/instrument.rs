@@ -1,4 +1,4 @@
-//! What `bdp selftest` prints.
+//! Text output of `bdp selftest`.
 
 use bdp_model::instrument::Instrument;
 use bdp_model::ping::Distribution;
@@ -9,7 +9,7 @@ use crate::grid::{tame, wrap};
 use crate::number::percent;
 use crate::style::{Style, Tint};
 
-/// A line for each part of the machine.
+/// Returns a line for each part of the machine.
 pub fn instrument_text(found: &Instrument, style: &Style) -> String {
     let Instrument { clock, stalls, cpus, kernel, .. } = found;
     let mut text = format!("Linux {}, {cpus} processors, bdp {}\n\n", tame(kernel), tame(&found.bdp));

@@ -1,4 +1,4 @@
-//! The JSON of `--json`: every record, and a summary. Specified in `docs/record.md` and `docs/lab-run.schema.json`.
+//! JSON of `bdp lab run --json`: every record and a summary. Specified in `docs/record.md` and `docs/lab-run.schema.json`.
 
 use std::collections::BTreeMap;
 
@@ -24,11 +24,11 @@ use crate::summary::{Ending, Point, in_order, points};
 use crate::time_spent;
 use crate::virtual_clock;
 
-/// Version of the document's shape; a reader refuses a larger major number.
+/// Name and version of the schema; readers refuse a larger major version.
 pub const CASES_SCHEMA: &str = "bdp.cases/1";
 
-/// `{"schema", "bdp", "run", "cases", "summary"}`, `run` being the run's id where it is stored: the records in the natural order of their points, complete, and one summary for
-/// each scenario and point of its parameters. A number that is not finite becomes null.
+/// Returns `{"schema", "bdp", "run", "cases", "summary"}`: all records, complete, in the natural order of their points, and one summary per
+/// scenario and parameter point. `run` is the run's id if it is stored. Non-finite numbers become null.
 pub fn json(records: &[Record], run: Option<&str>) -> Value {
     let points = points(records);
     value!(Cases {
@@ -40,11 +40,11 @@ pub fn json(records: &[Record], run: Option<&str>) -> Value {
     })
 }
 
-/// Cases of the lab.
+/// Cases run in the lab.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Cases<'a> {
-    /// Name and version of this document's shape.
+    /// Name and version of the schema.
     #[cfg_attr(feature = "schema", schemars(extend("const" = CASES_SCHEMA)))]
     schema: &'static str,
     /// Version of bdp that wrote the document.
@@ -52,97 +52,97 @@ pub(crate) struct Cases<'a> {
     bdp: &'static str,
     /// The run's id in the store; null if it is not stored.
     run: Option<&'a str>,
-    /// Every attempt at every case, INVALID and failed ones included, in the natural order of their points, then by repetition and attempt.
+    /// Every attempt at every case, including INVALID and failed ones, in the natural order of their points, then by repetition and attempt.
     #[cfg_attr(feature = "schema", schemars(with = "Vec<Record>"))]
     cases: Vec<Value>,
-    /// One entry for each scenario and point of its swept parameters, but none of `bdp lab exec`. Only valid records are in its statistics.
+    /// One entry per scenario and point of its swept parameters, except for `bdp lab exec`. Statistics cover valid records only.
     summary: Vec<Summary<'a>>,
 }
 
-/// One point of a scenario's sweep, over its valid repetitions.
+/// One point of a scenario's sweep, summarised over its valid repetitions.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Summary<'a> {
-    /// The scenario's name.
+    /// Scenario name.
     scenario: &'a str,
-    /// The swept parameters of this point, by dotted path.
+    /// Swept parameters of this point, by dotted path.
     params: &'a BTreeMap<String, Value>,
-    /// Records that count.
+    /// Number of valid records.
     n_valid: usize,
-    /// Attempts in which the emulator did not keep its promise.
+    /// Number of attempts in which the emulator missed its guarantees.
     n_invalid: usize,
-    /// Attempts that ended with an error.
+    /// Number of attempts that failed with an error.
     n_failed: usize,
-    /// Cases that were not run: what they need is not here or does not exist.
+    /// Number of cases skipped because a requirement is missing on this host or does not exist.
     n_skipped: usize,
-    /// Of the records that count, those that did not meet their expectation.
+    /// Number of valid records that missed their expectation.
     n_missed: usize,
-    /// bit/s; null where no record counts.
+    /// Median goodput, bit/s; null if no record is valid.
     goodput_median_bps: Option<f64>,
-    /// bit/s.
+    /// Smallest goodput, bit/s.
     goodput_min_bps: Option<f64>,
-    /// bit/s.
+    /// Largest goodput, bit/s.
     goodput_max_bps: Option<f64>,
-    /// bit/s.
+    /// Mean goodput, bit/s.
     goodput_mean_bps: Option<f64>,
-    /// Standard deviation of the repetitions, with n - 1, bit/s; null of one.
+    /// Standard deviation over the repetitions (n - 1), bit/s; null for a single one.
     goodput_sd_bps: Option<f64>,
-    /// The interval that holds the mean with 95 % confidence, by the percentile bootstrap, bit/s; null of fewer than five.
+    /// 95 % confidence interval of the mean by the percentile bootstrap, bit/s; null for fewer than five repetitions.
     goodput_mean_interval_bps: Option<[f64; 2]>,
-    /// What models of Reno give for the conditions; null where nothing is lost, or by no pattern that has a model, or where several flows or streams count.
+    /// Goodput predicted by models of Reno; null if nothing is lost, if the loss pattern has no model, or if several flows or streams are counted.
     loss_models: Option<LossModels>,
-    /// Rows of a table that the source printed; empty where there are none.
+    /// Rows of the source's published table; empty if there is none.
     published_rows: &'a [PublishedRow],
-    /// Median of the model's goodput, bit/s; null where no model applies.
+    /// Median of the model's goodput, bit/s; null if no model applies.
     expected_median_bps: Option<f64>,
-    /// Median of each record's goodput / its model's goodput.
+    /// Median ratio of each record's goodput to its model's goodput.
     model_ratio_median: Option<f64>,
-    /// What the source of the experiment printed, bit/s: one figure, lowest and highest, or null.
+    /// Goodput published by the source of the experiment, bit/s: one figure, or lowest and highest; null if none.
     published_bps: Option<Published>,
-    /// Smallest idle round trip, nanoseconds.
+    /// Smallest idle round-trip time, nanoseconds.
     rtt_idle_min_ns: Option<u64>,
-    /// Median of each record's window on the wire, bytes.
+    /// Median of the records' windows on the wire, bytes.
     on_the_wire_median_bytes: Option<f64>,
-    /// How often each limit was found first, by the flows of the records that count; the most frequent first.
+    /// How often each limit ranked first among the flows of valid records, most frequent first.
     limits: Vec<LimitCount>,
 }
 
-/// What two models make of the losses.
+/// Goodput predicted by two models from the losses.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct LossModels {
     /// Payload of a full segment.
     mss_bytes: u64,
-    /// The smallest idle round trip.
+    /// Smallest idle round-trip time.
     rtt_ns: u64,
-    /// Share of the data segments that is lost.
+    /// Share of data segments lost.
     loss: f64,
-    /// T0 of PFTK: the round trip and 200 ms.
+    /// Timeout T0 of PFTK: the round trip plus 200 ms.
     timeout_ns: u64,
-    /// Mathis' constant.
+    /// Constant C of the Mathis model.
     c: f64,
-    /// By Mathis et al., bit/s.
+    /// Goodput by Mathis et al., bit/s.
     mathis_bps: f64,
-    /// By PFTK, bit/s.
+    /// Goodput by PFTK, bit/s.
     pftk_bps: f64,
 }
 
-/// A limit and in how many flows of valid repetitions it was found first.
+/// A limit and the number of flows in which it ranked first, over valid repetitions.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct LimitCount {
     /// What limits the flow.
     limit: Limit,
-    /// How often.
+    /// Number of flows.
     n: usize,
 }
 
-/// Programs of one's own have no goodput to be summed up.
+/// Whether the point has flows; a user's own programs have no goodput to summarise.
 fn has_flows(point: &Point<'_>) -> bool {
     point.records.iter().all(|record| record.programs.is_empty())
 }
 
-/// A record, with the bounds that it broke and its findings in words, where the time of its flows went, and the wording of what kept a window from what was asked for.
+/// Returns a record with the bounds it broke, its findings in words, the time spent by its flows and notes on window shortfalls.
 pub(crate) fn record_json(record: &Record) -> Value {
     let mut value = value!(record);
     value["fidelity"]["broken"] = record.fidelity.broken.iter().map(breach::text).collect();
@@ -160,7 +160,7 @@ pub(crate) fn record_json(record: &Record) -> Value {
     value
 }
 
-/// A measurement, with the wording of its caveats and findings, and where the time of its directions went: `docs/measurement.md`, `docs/measurement.schema.json`.
+/// Returns a measurement with caveats and findings in words and the time spent per direction: `docs/measurement.md`, `docs/measurement.schema.json`.
 pub fn measurement_json(measurement: &Measurement) -> Value {
     let mut value = value!(measurement);
     value["caveats"] = worded(&measurement.caveats);
@@ -176,7 +176,7 @@ pub fn measurement_json(measurement: &Measurement) -> Value {
     value
 }
 
-/// What `bdp ping` measured, likewise: `docs/ping.md`, `docs/ping.schema.json`.
+/// Returns the result of `bdp ping`, with caveats in words: `docs/ping.md`, `docs/ping.schema.json`.
 pub fn ping_json(ping: &Ping) -> Value {
     let mut value = value!(ping);
     value["method"] = method_words(&ping.method).into();
@@ -184,7 +184,7 @@ pub fn ping_json(ping: &Ping) -> Value {
     value
 }
 
-/// What `bdp path` found out, with its conclusions in words: `docs/path.md`, `docs/path.schema.json`.
+/// Returns the result of `bdp path`, with its conclusions in words: `docs/path.md`, `docs/path.schema.json`.
 pub fn path_json(report: &PathReport) -> Value {
     let mut value = value!(report);
     value["method"]["text"] = method_of_hops(&report.method).into();
@@ -197,7 +197,7 @@ pub fn path_json(report: &PathReport) -> Value {
     value
 }
 
-/// What `bdp selftest` found, likewise: `docs/selftest.schema.json`.
+/// Returns the result of `bdp selftest`, with caveats in words: `docs/selftest.schema.json`.
 pub fn instrument_json(found: &Instrument) -> Value {
     let mut value = value!(found);
     value["caveats"] = worded(&found.caveats);
@@ -242,7 +242,7 @@ fn summary<'a>(point: &Point<'a>) -> Summary<'a> {
     }
 }
 
-/// How often each limit was found first, by the flows of the repetitions that count: the most frequent first.
+/// Counts how often each limit ranked first among the flows of valid repetitions, most frequent first.
 fn limits(point: &Point<'_>) -> Vec<LimitCount> {
     let mut all: Vec<LimitCount> = Vec::new();
     let found = point.valid().flat_map(|record| &record.flows).filter_map(|flow| flow.findings.first());

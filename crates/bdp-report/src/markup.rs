@@ -1,10 +1,10 @@
-//! Elements, attributes and text of HTML and SVG, written so that the result is also well-formed XML.
+//! HTML and SVG elements, attributes and text, written so that the result is also well-formed XML.
 
 use std::fmt::Write;
 
 use bdp_model::plain::is_command;
 
-/// Markup under construction. What is not written by [`Markup::element`] or its like is escaped.
+/// Markup under construction. Everything is escaped except the tags written by [`Markup::element`] and similar methods.
 #[derive(Debug, Default)]
 pub(crate) struct Markup {
     text: String,
@@ -14,7 +14,7 @@ pub(crate) struct Markup {
 pub(crate) type Attributes<'a> = &'a [(&'a str, &'a str)];
 
 impl Markup {
-    /// `<name attributes>content</name>`.
+    /// Writes `<name attributes>content</name>`.
     pub fn element(&mut self, name: &str, attributes: Attributes<'_>, content: impl FnOnce(&mut Self)) {
         self.start(name, attributes);
         self.text.push('>');
@@ -24,18 +24,18 @@ impl Markup {
         self.text.push('>');
     }
 
-    /// `<name attributes/>`.
+    /// Writes `<name attributes/>`.
     pub fn void(&mut self, name: &str, attributes: Attributes<'_>) {
         self.start(name, attributes);
         self.text.push_str("/>");
     }
 
-    /// An element that holds text alone.
+    /// Writes an element that contains only text.
     pub fn leaf(&mut self, name: &str, attributes: Attributes<'_>, text: &str) {
         self.element(name, attributes, |m| m.text(text));
     }
 
-    /// A section that is opened where it is wanted.
+    /// Writes a collapsed section.
     pub fn on_demand(&mut self, id: &str, heading: &str, content: impl FnOnce(&mut Self)) {
         self.element("details", &[("id", id)], |m| {
             m.element("summary", &[], |m| m.leaf("h2", &[], heading));
@@ -45,27 +45,27 @@ impl Markup {
         self.line();
     }
 
-    /// Text, escaped.
+    /// Writes escaped text.
     pub fn text(&mut self, text: &str) {
         escape_into(&mut self.text, text);
     }
 
-    /// A line break in the source, where it keeps the page readable.
+    /// Writes a line break in the source, for readability.
     pub fn line(&mut self) {
         self.text.push('\n');
     }
 
-    /// Markup that this crate made.
+    /// Appends other markup.
     pub fn append(&mut self, other: Markup) {
         self.text.push_str(&other.text);
     }
 
-    /// Text of ours that must not be escaped: a doctype, a style sheet.
+    /// Writes trusted text without escaping: a doctype, a style sheet.
     pub fn verbatim(&mut self, text: &'static str) {
         self.text.push_str(text);
     }
 
-    /// The text between all tags, one blank for each tag.
+    /// Returns the text between all tags, with one space per tag.
     pub fn words(&self) -> String {
         self.text
             .split('<')
@@ -74,12 +74,12 @@ impl Markup {
             .collect()
     }
 
-    /// Whether this text is in it, as it was written.
+    /// Whether the markup contains this text as written.
     pub fn contains(&self, text: &str) -> bool {
         self.text.contains(text)
     }
 
-    /// What was written.
+    /// Returns the markup as text.
     pub fn into_string(self) -> String {
         self.text
     }
@@ -95,8 +95,8 @@ impl Markup {
     }
 }
 
-/// Text that stays text in an element and in a quoted attribute. Characters that XML 1.0 (section 2.2) leaves out, and
-/// those that turn the direction of writing (Unicode Technical Report 36, section 2.2), become U+FFFD.
+/// Escapes text for elements and quoted attributes. Characters excluded by XML 1.0 (section 2.2), and
+/// those that change text direction (Unicode Technical Report 36, section 2.2), become U+FFFD.
 fn escape_into(out: &mut String, text: &str) {
     for c in text.chars() {
         match c {

@@ -1,4 +1,4 @@
-//! What a reader must know beside the numbers: attempts that do not count, expectations missed, windows not reached.
+//! Notes beside the numbers: invalid attempts, missed expectations, windows not reached.
 
 use bdp_model::caveat::WindowShortfall;
 use bdp_model::facts::Facts;
@@ -18,7 +18,7 @@ use crate::time_spent;
 use crate::varied::name;
 use crate::virtual_clock;
 
-/// One line or more for each note, the gravest first.
+/// Returns the notes, one or more lines each, most serious first.
 pub(crate) fn notes(points: &[Point<'_>], style: &Style) -> String {
     let mut text = String::new();
     for point in points {
@@ -47,7 +47,7 @@ pub(crate) fn notes(points: &[Point<'_>], style: &Style) -> String {
     text
 }
 
-/// Points that were not run, and why: once, however many repetitions that is.
+/// Returns the skipped points with reasons, each once regardless of repetitions.
 fn skipped<'a>(points: &'a [Point<'a>]) -> impl Iterator<Item = (&'a Point<'a>, &'a str)> {
     points.iter().filter_map(|point| {
         let record = point.records.iter().find(|r| ending(r) == Ending::Skipped)?;
@@ -55,7 +55,7 @@ fn skipped<'a>(points: &'a [Point<'a>]) -> impl Iterator<Item = (&'a Point<'a>, 
     })
 }
 
-/// What limits the flows, one line for those of a scenario of which the same is said; of one point also where its time went.
+/// Returns what limits the flows, one line for all flows of a scenario with the same limit; for a single point also where its time went.
 pub(crate) fn limits(points: &[Point<'_>], style: &Style) -> String {
     let mut groups: Vec<Limited<'_>> = Vec::new();
     for point in points {
@@ -87,9 +87,9 @@ pub(crate) fn limits(points: &[Point<'_>], style: &Style) -> String {
     lines.chain(points.iter().filter(|_| points.len() == 1).map(|point| times(point, style))).collect()
 }
 
-/// Where the time of each flow of a point went.
+/// Returns where the time of each flow of a point went.
 fn times(point: &Point<'_>, style: &Style) -> String {
-    /// Of more flows the JSON and the page tell.
+    /// Further flows are only in the JSON and on the page.
     const FLOWS: usize = 4;
     let Some(record) = point.representative().filter(|record| record.flows.len() <= FLOWS) else {
         return String::new();
@@ -103,21 +103,21 @@ fn times(point: &Point<'_>, style: &Style) -> String {
     record.flows.iter().enumerate().filter_map(of).collect()
 }
 
-/// Flows of a scenario with the same limit.
+/// Flows of a scenario that share a limit.
 struct Limited<'a> {
     scenario: &'a str,
-    /// The first of them by name.
+    /// Name of the first flow.
     what: String,
-    /// What they are.
+    /// Noun for counting them.
     counted: &'static str,
     finding: &'a Finding,
     count: usize,
-    /// Repetitions that find the same, and those that count.
+    /// Number of repetitions that agree, and number of valid ones.
     agree: usize,
     of: usize,
 }
 
-/// Of the repetitions of a point that count, how many find the same as this of a flow, and how many there are.
+/// Returns how many valid repetitions of a point have the same finding for this flow, and how many there are.
 pub(crate) fn agreement(point: &Point<'_>, flow: usize, finding: &Finding) -> (usize, usize) {
     let found = |record: &&Record| {
         record
@@ -133,7 +133,7 @@ fn says_the_same(one: &Finding, other: &Finding) -> bool {
     (one.limit, subject(one)) == (other.limit, subject(other))
 }
 
-/// How many repetitions find the same; nothing where there is one alone.
+/// Returns how many repetitions agree; `None` if there is only one.
 pub(crate) fn in_repetitions((agree, of): (usize, usize)) -> Option<String> {
     (of > 1).then(|| format!("in {agree} of {of} repetitions"))
 }
@@ -146,7 +146,7 @@ impl Limited<'_> {
     fn line(&self, style: &Style) -> String {
         let Self { scenario, what, counted, finding, count, agree, of } = self;
         let (word, tint) = word(finding);
-        // Of each point one repetition speaks: how many of them it speaks for.
+        // Each point is represented by one repetition, so the count shows how many agree.
         let repeated = match in_repetitions((*agree, *of)).filter(|_| *of > *count) {
             Some(words) if *count == 1 => format!("; {words}"),
             Some(words) => format!(", {words}"),
@@ -165,7 +165,7 @@ impl Limited<'_> {
     }
 }
 
-/// Attempts that are INVALID, a line for each repetition of a point, and what caused all of them.
+/// Returns the INVALID attempts, one line for each repetition of a point, and their causes.
 fn invalid(points: &[Point<'_>], style: &Style) -> String {
     let mut text = String::new();
     let mut all: Vec<&Fidelity> = Vec::new();
@@ -185,14 +185,14 @@ fn invalid(points: &[Point<'_>], style: &Style) -> String {
         text.push_str(&wrap("CAUSE    ", Tint::Doubtful, &tame(&causes), style));
     }
     for command in virtual_clock::commands(points) {
-        // A command stays on its line, so that it can be copied.
+        // A command is not wrapped, so that it can be copied.
         text.push_str(&wrap("NEXT     ", Tint::None, &format!("{}:", virtual_clock::WHY), style));
         text.push_str(&format!("         {command}\n"));
     }
     text
 }
 
-/// `s1-64k #2 attempt 1: <why>; repeated as attempt 2, OK`. `#2` is the repetition, where there is more than one. Of several
+/// Returns `s1-64k #2 attempt 1: <why>; repeated as attempt 2, OK`. `#2` is the repetition, if there are several. For several
 /// attempts `why` is that of the last.
 fn attempts(point: &Point<'_>, alike: &[&Record], why: &str) -> String {
     let [first, ..] = alike else { return String::new() };
@@ -226,7 +226,7 @@ fn attempts(point: &Point<'_>, alike: &[&Record], why: &str) -> String {
     format!("{case}{number} {which}: {}; {sequel}", tame(why))
 }
 
-/// One line for each expectation of the point that was missed, with what came instead.
+/// Returns one line for each missed expectation of the point, with the actual value.
 fn missed(point: &Point<'_>) -> Vec<String> {
     let mut texts: Vec<&str> = Vec::new();
     for expectation in point.missed().filter_map(|r| r.expectation.as_ref()) {
@@ -254,11 +254,11 @@ fn missed(point: &Point<'_>) -> Vec<String> {
     texts.into_iter().map(line).collect()
 }
 
-/// Lines of one kind and scenario that are printed before they become one.
+/// Most lines of one kind and scenario; more are merged into one.
 const LINES_OF_A_KIND: usize = 3;
 
-/// Windows that were asked for and did not come about: one line for each scenario and reason, and one for each kind of reason where
-/// there are many.
+/// Returns the windows that were not reached: one line for each scenario and reason, merged into one per kind of reason if there
+/// are many.
 fn windows(points: &[Point<'_>]) -> Vec<String> {
     let mut missed: Vec<MissedWindows<'_>> = Vec::new();
     for point in points {
@@ -285,15 +285,15 @@ fn windows(points: &[Point<'_>]) -> Vec<String> {
     lines.iter().map(MissedWindows::line).collect()
 }
 
-/// Cases of a scenario whose windows did not come about.
+/// Cases of a scenario whose windows were not reached.
 struct MissedWindows<'a> {
     scenario: &'a str,
-    /// Why that of the first did not.
+    /// Reason in the first case.
     note: Option<&'a WindowShortfall>,
-    /// Bytes on the wire, and those that were asked for.
+    /// Pairs of bytes on the wire and bytes requested.
     pairs: Vec<(Option<u64>, Option<u64>)>,
     cases: usize,
-    /// Whether the note is that of all.
+    /// Whether all cases have the same reason.
     alike: bool,
 }
 

@@ -1,11 +1,11 @@
-//! Numbers in the form the tables use.
+//! Formatting of numbers in tables.
 
 pub(crate) use bdp_model::units::asked_size;
 pub use bdp_model::units::typed_size;
 use bdp_model::units::{format_percent, in_binary_unit};
 
-/// Three significant digits, never in exponents, trailing zeros kept so that decimals stand under each other: `941`,
-/// `10.0`, `5.57`, `0.0500`. A dash for what is not a number.
+/// Formats three significant digits, without exponents, with trailing zeros so that decimals align: `941`,
+/// `10.0`, `5.57`, `0.0500`. A dash if it is not a number.
 pub(crate) fn three_digits(value: f64) -> String {
     if !value.is_finite() {
         return "-".to_owned();
@@ -13,19 +13,19 @@ pub(crate) fn three_digits(value: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();
     }
-    // Rounding first decides the digits after the point: 9.996 is 10.0, not 10.00.
+    // Rounding determines the number of decimals: 9.996 is 10.0, not 10.00.
     let exponent =
         format!("{:.2e}", value.abs()).split_once('e').and_then(|(_, e)| e.parse().ok()).unwrap_or(0i32);
     let decimals = usize::try_from(2 - exponent).unwrap_or(0);
     format!("{value:.decimals$}")
 }
 
-/// A share of one as a percentage: `100 %`, `9.3 %`, `0.033 %`. A dash for what is not a number.
+/// Formats a ratio as a percentage: `100 %`, `9.3 %`, `0.033 %`. A dash if it is not a number.
 pub(crate) fn percent(share: f64) -> String {
     if share.is_finite() { format_percent(share) } else { "-".to_owned() }
 }
 
-/// Lost / sent as a share, with as many digits as it takes to differ from none.
+/// Formats a loss ratio, with enough digits to differ from zero.
 pub(crate) fn loss(ratio: f64) -> String {
     match ratio * 100.0 {
         0.0 => "0 %".to_owned(),
@@ -34,23 +34,23 @@ pub(crate) fn loss(ratio: f64) -> String {
     }
 }
 
-/// A size with three significant digits: `63.6 KiB`.
+/// Formats a size with three significant digits: `63.6 KiB`.
 pub(crate) fn size(bytes: f64) -> String {
     let (value, unit) = in_binary_unit(bytes);
     if unit == "B" { format!("{value:.0} B") } else { format!("{} {unit}", three_digits(value)) }
 }
 
-/// The unit in which a table's rates are printed.
+/// Unit of the rates in a table.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateUnit {
-    /// As in the heading.
+    /// Name, as in the heading.
     pub name: &'static str,
-    /// In bit/s.
+    /// Size of the unit, bit/s.
     pub bps: f64,
 }
 
 impl RateUnit {
-    /// By the letter of iperf3's `-f`: bits by a small one, SI prefixes; bytes by a large one, IEC prefixes.
+    /// Returns the unit for the letter of iperf3's `-f`: lower case for bits with SI prefixes, upper case for bytes with IEC prefixes.
     pub fn of_letter(letter: char) -> Option<Self> {
         const KIB: f64 = 8.0 * 1024.0;
         let (name, bps) = match letter {
@@ -67,7 +67,7 @@ impl RateUnit {
         Some(Self { name, bps })
     }
 
-    /// Mbit/s, or kbit/s where no rate reaches 1 Mbit/s.
+    /// Returns Mbit/s, or kbit/s if no rate reaches 1 Mbit/s.
     pub fn fitting(rates_bps: impl IntoIterator<Item = f64>) -> Self {
         let largest = rates_bps.into_iter().filter(|r| r.is_finite()).fold(0.0, f64::max);
         if largest > 0.0 && largest < 1e6 {
@@ -77,7 +77,7 @@ impl RateUnit {
         }
     }
 
-    /// As [`RateUnit::fitting`], and Gbit/s where every rate reaches 1 Gbit/s.
+    /// Like [`RateUnit::fitting`], but Gbit/s if every rate reaches 1 Gbit/s.
     pub fn spacious(rates_bps: impl IntoIterator<Item = f64>) -> Self {
         let rates: Vec<f64> = rates_bps.into_iter().filter(|r| r.is_finite()).collect();
         if !rates.is_empty() && rates.iter().all(|&r| r >= 1e9) {
@@ -87,13 +87,13 @@ impl RateUnit {
         }
     }
 
-    /// The rate in this unit with three digits.
+    /// Formats a rate in this unit with three digits.
     pub fn format(self, bps: f64) -> String {
         three_digits(bps / self.bps)
     }
 }
 
-/// A rate by itself, with its unit.
+/// Formats a rate with its unit.
 pub(crate) fn rate(bps: f64) -> String {
     let unit = RateUnit::spacious(std::iter::once(bps));
     format!("{} {}", unit.format(bps), unit.name)

@@ -1,4 +1,4 @@
-//! Programs of one's own on the hosts of a scenario: how each ended, and what crossed the links meanwhile.
+//! The user's programs on the hosts of a scenario: how each ended, and the traffic on the links meanwhile.
 
 use bdp_model::record::{DirectionFidelity, ProgramEnd, ProgramRecord, Record};
 
@@ -7,7 +7,7 @@ use crate::grid::{Align, Cell, Column, render, tame};
 use crate::number::three_digits;
 use crate::style::{Style, Tint};
 
-/// A row for each program and each direction of a link of a record of programs; nothing of another. Ends with a newline.
+/// Returns a row for each program and link direction of a record of programs; empty for other records. Ends with a newline.
 pub fn programs(record: &Record, style: &Style) -> String {
     if record.programs.is_empty() {
         return String::new();
@@ -61,12 +61,12 @@ fn of_programs(programs: &[ProgramRecord]) -> Vec<Column> {
     ]
 }
 
-/// Whole ones: nobody asks for more, and in a guest work takes no time.
+/// Whole milliseconds: no more is needed, and in a guest work takes no time.
 fn milliseconds(one: &ProgramRecord) -> f64 {
     (one.duration_ns as f64 / 1e6).round()
 }
 
-/// The words of a command; of a shell's line, the line.
+/// Returns the words of a command; for a shell command, its line.
 fn command(words: &[String]) -> String {
     match words {
         [shell, flag, line] if flag == "-c" && shell.ends_with("sh") => line.clone(),
@@ -98,7 +98,7 @@ fn of_links(directions: &[DirectionFidelity]) -> Vec<Column> {
     columns
 }
 
-/// Packets of programs that did not arrive.
+/// Number of program packets that did not arrive.
 fn dropped(one: &DirectionFidelity) -> u64 {
     one.dropped.iter().filter(|(cause, _)| *cause != "not_ours").map(|(_, packets)| packets).sum()
 }

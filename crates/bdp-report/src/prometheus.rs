@@ -1,4 +1,4 @@
-//! `--prometheus`: the text format 0.0.4 of Prometheus, for the textfile collector of its node exporter. Specified in
+//! `--prometheus`: the Prometheus text format 0.0.4, for the textfile collector of node_exporter. Specified in
 //! `docs/metrics.md`.
 
 use std::collections::BTreeMap;
@@ -17,12 +17,12 @@ use serde_json::Value;
 
 const NS: f64 = 1e-9;
 
-/// The far end, which distinguishes the figures of several files in one folder.
+/// The remote end, whose labels distinguish several files in one directory.
 #[derive(Debug, Clone, Copy)]
 pub struct FarEnd<'a> {
-    /// Its name, as given.
+    /// Name, as given.
     pub host: &'a str,
-    /// Its port; `None` where there is none, and of one that is another every time.
+    /// Port; `None` if there is none, or if it differs every time.
     pub port: Option<u16>,
     /// Labels that the user gave the run.
     pub own: &'a Labels,
@@ -35,12 +35,12 @@ impl FarEnd<'_> {
     }
 }
 
-/// `,site="ams"` of each label of the user's.
+/// Returns `,site="ams"` for each of the user's labels.
 fn own(labels: &Labels) -> String {
     labels.iter().map(|(name, value)| format!(",{name}=\"{}\"", escaped(value))).collect()
 }
 
-/// The medians over the runs, and what became of what was expected; of a measurement that came to nothing that alone.
+/// Returns the medians over the runs and the results of expectations; only the latter if every run failed.
 /// `bdp` is the version that measured.
 pub fn prometheus(measurements: &[Measurement], judged: &[Judgement], far: FarEnd<'_>, bdp: &str) -> String {
     let labels = far.labels();
@@ -50,7 +50,7 @@ pub fn prometheus(measurements: &[Measurement], judged: &[Judgement], far: FarEn
     page.0
 }
 
-/// The same of each point of a sweep, which is named by the label `case`: `window=64K`.
+/// Returns the metrics of each point of a sweep, named by the label `case`: `window=64K`.
 pub fn prometheus_of_sweep(
     all: &[(&BTreeMap<String, Value>, &Measurement)],
     far: FarEnd<'_>,
@@ -71,7 +71,7 @@ pub fn prometheus_of_sweep(
     page.0
 }
 
-/// The medians of each case of scenarios over the attempts that count.
+/// Returns the medians of each case over its valid attempts.
 pub fn prometheus_of_cases(records: &[Record], labels: &Labels, bdp: &str) -> String {
     let own = own(labels);
     let all: Vec<_> = points(records)
@@ -167,7 +167,7 @@ pub fn prometheus_of_cases(records: &[Record], labels: &Labels, bdp: &str) -> St
     page.0
 }
 
-/// The round trips of a ping, and what became of what was expected; `None` of one that sent nothing.
+/// Returns the round-trip times of a ping and the results of expectations; `None` for a ping that sent nothing.
 pub fn prometheus_of_ping(ping: Option<&Ping>, judged: &[Judgement], far: FarEnd<'_>, bdp: &str) -> String {
     let host = far.labels();
     let mut page = Page::of("ping", [host.clone()], bdp);
@@ -195,11 +195,11 @@ pub fn prometheus_of_ping(ping: Option<&Ping>, judged: &[Judgement], far: FarEnd
     page.0
 }
 
-/// The text so far.
+/// The text written so far.
 pub(crate) struct Page(String);
 
 impl Page {
-    /// Begins with which bdp measured what, by a command.
+    /// Starts the page with the bdp version, what it measured, and the command.
     fn of(command: &str, subjects: impl IntoIterator<Item = String>, bdp: &str) -> Self {
         let mut page = Self(String::new());
         let version = escaped(bdp);
@@ -208,7 +208,7 @@ impl Page {
         page
     }
 
-    /// Begins with which bdp watches sockets here.
+    /// Starts the page with the bdp version that watches sockets on this host.
     pub(crate) fn of_watch(bdp: &str) -> Self {
         let mut page = Self(String::new());
         let labels = format!("command=\"watch\",version=\"{}\"", escaped(bdp));
@@ -216,12 +216,12 @@ impl Page {
         page
     }
 
-    /// All of it.
+    /// Returns the complete text.
     pub(crate) fn into_text(self) -> String {
         self.0
     }
 
-    /// A metric, where it has samples; each is its labels and its value.
+    /// Writes a metric if it has samples, each given as labels and value.
     pub(crate) fn family(
         &mut self,
         name: &str,
@@ -236,7 +236,7 @@ impl Page {
         }
     }
 
-    /// Measurements in groups, each with its labels.
+    /// Writes groups of measurements, each with its labels.
     fn measured(&mut self, groups: &[(String, Vec<Measurement>)]) {
         let made = |all: &[Measurement]| all.iter().filter(|m| m.error.is_none()).count();
         let each = |of: &dyn Fn(&[Measurement]) -> Option<f64>| -> Vec<(String, f64)> {
@@ -282,19 +282,19 @@ impl Page {
     }
 }
 
-/// How a figure is called there.
+/// Name and scale of a figure as a metric.
 struct Metric {
     name: &'static str,
     help: &'static str,
-    /// What turns a value of the figure into one of the metric.
+    /// Factor from the figure's unit to the metric's.
     scale: f64,
-    /// The figures, each with its labels beside the group's.
+    /// The figures, each with labels in addition to the group's.
     series: Vec<(Figure, String)>,
 }
 
 const WAYS: [Direction; 2] = [Direction::To, Direction::From];
 
-/// Each limit as a label, with its share of what was found.
+/// Returns each limit as a label with its share of the findings.
 fn limits<'a>(found: impl Iterator<Item = &'a str>) -> impl Iterator<Item = (String, f64)> {
     let mut counts: BTreeMap<&str, f64> = BTreeMap::new();
     found.for_each(|limit| *counts.entry(limit).or_default() += 1.0);
@@ -355,7 +355,7 @@ fn quantile(quantile: Quantile) -> String {
     format!(",quantile=\"{value}\"")
 }
 
-/// The value of a label.
+/// Returns an escaped label value.
 pub(crate) fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

@@ -1,4 +1,4 @@
-//! The table of repetitions: each point's moments and the interval of its mean, beside models of loss and what was published.
+//! The table of repetitions: statistics of each point and the confidence interval of its mean, with loss models and published figures.
 
 use bdp_model::case::PublishedRow;
 use bdp_model::repeated::{CONFIDENCE, LossModels, Repeated, SEGMENTS_PER_ACK, TIMEOUT_MIN};
@@ -15,11 +15,11 @@ pub(crate) struct Table<'a> {
     pub scenario: &'a str,
     pub unit: RateUnit,
     pub rows: Vec<Row>,
-    /// What must be known to read them.
+    /// Notes needed to read the table.
     pub notes: Vec<String>,
 }
 
-/// A row: ours, a model's, or a published one. In bit/s.
+/// A row: measured, modelled or published. Values are in bit/s.
 #[derive(Default)]
 pub(crate) struct Row {
     pub name: String,
@@ -32,7 +32,7 @@ pub(crate) struct Row {
     pub interval: Option<[f64; 2]>,
 }
 
-/// Whose figures they are.
+/// Source of the figures.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Of {
     #[default]
@@ -42,7 +42,7 @@ pub(crate) enum Of {
 }
 
 impl<'a> Table<'a> {
-    /// A table for each scenario of which a point was repeated often enough for an interval.
+    /// Returns a table for each scenario with a point that has enough repetitions for an interval.
     pub fn all(points: &[Point<'a>], style: &Style) -> Vec<Self> {
         points
             .chunk_by(|a, b| a.scenario == b.scenario)
@@ -75,13 +75,13 @@ impl<'a> Table<'a> {
             }
         }
         rows.extend(published.into_iter().map(source));
-        // Of the rows in the middle: one that stands out has more digits rather than that all others lose theirs.
+        // The unit fits the median row: an outlier has more digits, so that the other rows keep theirs.
         let unit = RateUnit::fitting(median(&mut rows.iter().filter_map(|row| row.mean).collect::<Vec<_>>()));
         Some(Self { scenario: points.first()?.scenario, unit, notes: notes(&rows, &models), rows })
     }
 }
 
-/// The moments in the order of the columns.
+/// Statistics in the order of the columns.
 impl Row {
     pub fn moments(&self) -> [Option<f64>; 4] {
         [self.min, self.mean, self.max, self.sd]
@@ -115,7 +115,7 @@ fn source(row: &PublishedRow) -> Row {
     }
 }
 
-/// Whether two sets of conditions read the same.
+/// Whether two sets of conditions are printed alike.
 fn alike(a: &LossModels, b: &LossModels) -> bool {
     conditions(a) == conditions(b)
 }
@@ -147,15 +147,15 @@ fn notes(rows: &[Row], models: &[LossModels]) -> Vec<String> {
     notes
 }
 
-/// As text; empty where nothing was repeated often enough.
+/// Returns the tables as text; empty if nothing has enough repetitions.
 pub(crate) fn repeated(points: &[Point<'_>], style: &Style) -> String {
     let tables: Vec<String> = Table::all(points, style).iter().map(|table| text(table, style)).collect();
     tables.join("\n")
 }
 
-/// Columns by their heading, in the order in which they are given up where there is no room.
+/// Headings of the columns, in the order in which they are dropped.
 const GIVEN_UP: [&str; 5] = ["n", "sd", "mean lies in", "min", "max"];
-/// Characters of a name that are kept as long as a column can be given up.
+/// Characters of a name that are kept while a column can still be dropped.
 const NAME_LEAST: usize = 16;
 
 fn text(table: &Table<'_>, style: &Style) -> String {
@@ -190,7 +190,7 @@ fn text(table: &Table<'_>, style: &Style) -> String {
     out
 }
 
-/// Words for each column of numbers, after the name and the count.
+/// Headings of the numeric columns after name and count.
 pub(crate) const MOMENTS: [&str; 4] = ["min", "mean", "max", "sd"];
 
 fn columns(table: &Table<'_>) -> Vec<Column> {
@@ -214,7 +214,7 @@ fn columns(table: &Table<'_>) -> Vec<Column> {
     columns
 }
 
-/// Both ends of an interval.
+/// Formats both ends of an interval.
 pub(crate) fn interval([low, high]: [f64; 2], unit: RateUnit) -> String {
     format!("{}-{}", unit.format(low), unit.format(high))
 }

@@ -1,4 +1,4 @@
-//! JSON Schemas of the documents that are made here: those of their types, with the words that stand beside what the types have.
+//! JSON Schemas of the documents made in this crate: derived from their types, with the wording added next to the types' members.
 
 use bdp_model::capture::{CaptureSummary, CapturedFlow};
 use bdp_model::capture_pair::CapturePair;
@@ -22,7 +22,7 @@ use crate::sweep_report;
 use crate::time_spent::Spent;
 use crate::tuning::show_json;
 
-/// Each document: the name of its schema, and the schema.
+/// Returns each document's schema name and schema.
 pub fn schemas() -> Vec<(&'static str, Value)> {
     vec![
         ("measurement", measurement()),
@@ -86,7 +86,7 @@ fn lab_run() -> Value {
     draft.finish(About { id: "cases:1", title: "Output of bdp lab run --json", first: "", page: "record.md" })
 }
 
-/// What `bdp lab selftest --json` adds.
+/// Adds the members of `bdp lab selftest --json`.
 fn selftest_of_lab(draft: &mut Draft) {
     let side = json!({
         "type": "object",
@@ -140,7 +140,7 @@ fn selftest_of_lab(draft: &mut Draft) {
     });
 }
 
-/// What one member of a record says of another.
+/// Adds constraints between the members of a record.
 fn contradictions(draft: &mut Draft) {
     if let Some(record) = draft.definition("Record") {
         record["allOf"] = json!([
@@ -321,7 +321,7 @@ fn watch() -> Value {
     if let Some(socket) = draft.definition("Socket") {
         add(socket, "took_ns", took);
     }
-    // A total's last figures stand without what makes them a line.
+    // The last figures of a total lack the members of a line.
     draft.root()["$defs"]["SocketReading"] = reading;
     if let Some(end) = draft.definition("WatchSummary") {
         for absent in ["sockets", "took_ns"] {
@@ -394,10 +394,10 @@ fn described(mut schema: Value, description: &str) -> Value {
     schema
 }
 
-/// What is said of a transfer beside its figures: findings in words, where its time went, and shares of its segments.
+/// Adds to a transfer its findings in words, its time shares and its segment shares.
 fn word_transfers(draft: &mut Draft, of: &str) {
     word_findings(draft);
-    // With words where it stands by itself, and without among the evidence of a caveat.
+    // The note has words on its own, but none as evidence of a caveat.
     if let Some(mut note) = draft.definition("WindowShortfall").map(|note| note.clone()) {
         word(Some(&mut note));
         draft.root()["$defs"]["WindowNote"] = note;
@@ -421,7 +421,7 @@ fn word_transfers(draft: &mut Draft, of: &str) {
     add(transfer, "time_spent", described(spent, about));
 }
 
-/// Findings, each part with its words.
+/// Adds words to the findings and each of their parts.
 fn word_findings(draft: &mut Draft) {
     if let Some(finding) = draft.definition("Finding") {
         add(finding, "subject", described(words(), "What limits it, as a noun."));
@@ -434,13 +434,13 @@ fn word_findings(draft: &mut Draft) {
     }
 }
 
-/// Caveats that `bdp ping` alone has.
+/// Caveats only in `bdp ping`.
 const PING_CAVEATS: [&str; 4] = ["answers_dropped", "syn_retransmitted", "probes_left_out", "samples_capped"];
 
-/// Caveats that `bdp selftest` alone has.
+/// Caveats only in `bdp selftest`.
 const INSTRUMENT_CAVEATS: [&str; 3] = ["one_processor", "clock_went_back", "processors_taken"];
 
-/// The kinds of caveat that a document may have, each with its words.
+/// Restricts the caveats to the kinds of this document, each with its words.
 fn caveats(draft: &mut Draft, is_of_document: impl Fn(&str) -> bool) {
     word(draft.definition("Caveat"));
     for list in ["oneOf", "anyOf"] {
@@ -451,7 +451,7 @@ fn caveats(draft: &mut Draft, is_of_document: impl Fn(&str) -> bool) {
     }
 }
 
-/// Each kind of evidence with its words; what was written in words alone is of the kind `text`.
+/// Adds words to each kind of evidence; evidence given only in words has the kind `text`.
 fn word(kinds: Option<&mut Value>) {
     let Some(kinds) = kinds else { return };
     let list = ["oneOf", "anyOf"].into_iter().find(|list| kinds[list].is_array()).unwrap_or("oneOf");

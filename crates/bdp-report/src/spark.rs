@@ -1,9 +1,9 @@
-//! A curve in one line.
+//! A curve in one line of text.
 
 use crate::style::Style;
 
-/// One character for each value, lowest at zero and highest at the largest value; a blank for what is not a finite
-/// number. More values than columns are averaged, neighbour with neighbour.
+/// Returns one character per value, lowest at zero and highest at the largest value; a space for values that are not finite.
+/// If there are more values than columns, neighbours are averaged.
 pub fn spark(values: &[f64], style: &Style) -> String {
     const BLOCKS: &[char] = &['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     const ASCII: &[char] = &['.', ':', '-', '=', '+', '*', '#', '@'];
@@ -17,13 +17,13 @@ pub fn spark(values: &[f64], style: &Style) -> String {
                 return ' ';
             }
             let share = if largest > 0.0 { (v / largest).clamp(0.0, 1.0) } else { 0.0 };
-            // Equal steps, the topmost of which holds the largest value.
+            // Equal steps; the top one includes the largest value.
             levels[((share * levels.len() as f64) as usize).min(levels.len() - 1)]
         })
         .collect()
 }
 
-/// At most `columns` values, each the mean of the finite ones among those that it stands for.
+/// Returns at most `columns` values, each the mean of the finite values it stands for.
 fn condense(values: &[f64], columns: usize) -> Vec<f64> {
     if values.len() <= columns {
         return values.to_vec();

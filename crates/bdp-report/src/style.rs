@@ -1,33 +1,33 @@
-//! What the place that text goes to can show.
+//! Capabilities of the output to which text is written.
 
 use crate::number::RateUnit;
 
 /// How text is laid out and marked.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Style {
-    /// ANSI colours. Never the only sign of anything: each coloured word also says what it means.
+    /// Whether to use ANSI colours. Colour is never the only sign: each coloured word is meaningful without it.
     pub colour: bool,
-    /// Characters beyond ASCII.
+    /// Whether to use characters beyond ASCII.
     pub unicode: bool,
-    /// Columns; no line is longer, down to 40.
+    /// Maximum line length in columns; at least 40.
     pub width: u16,
-    /// Unit of goodputs; what fits where none is asked for.
+    /// Unit of goodputs; chosen to fit if `None`.
     pub rate_unit: Option<RateUnit>,
-    /// A row for each stream, however many.
+    /// Whether to print a row for every stream, however many.
     pub every_stream: bool,
-    /// Everything that is known, below the answer and the few figures that one compares.
+    /// Whether to print all details below the answer and the main figures.
     pub details: bool,
 }
 
-/// Columns where nothing reports them: a terminal's by tradition.
+/// Columns assumed for a terminal that does not report its width.
 const TERMINAL_WIDTH: u16 = 80;
-/// Columns of text that does not go to a terminal.
+/// Columns of text written to a file or pipe.
 const FILE_WIDTH: u16 = 100;
-/// Below this no table can be read, and lines are allowed to wrap.
+/// Minimum width for tables; narrower outputs get wrapped lines.
 const LEAST_WIDTH: u16 = 40;
 
 impl Style {
-    /// ASCII without colour, 100 columns: the same on every machine.
+    /// Returns a style that is the same on every machine: ASCII without colour, 100 columns.
     pub const fn plain() -> Self {
         Self {
             colour: false,
@@ -39,9 +39,9 @@ impl Style {
         }
     }
 
-    /// From the facts about standard output and the values of `NO_COLOR` (<https://no-color.org>: any value but the
-    /// empty one), `LC_ALL` and `LANG` (POSIX: the first that is set and not empty) and `COLUMNS`. `terminal_width` are the
-    /// columns of the terminal, where it is one that says so.
+    /// Detects the style from properties of standard output, `NO_COLOR` (<https://no-color.org>: any non-empty value),
+    /// `LC_ALL` and `LANG` (POSIX: the first that is set and not empty) and `COLUMNS`. `terminal_width` is the
+    /// width reported by the terminal, if any.
     pub fn detect(
         is_terminal: bool,
         terminal_width: Option<u16>,
@@ -67,12 +67,12 @@ impl Style {
         }
     }
 
-    /// The width as a count of characters, never below what can be laid out.
+    /// Returns the width in characters, at least the minimum for a layout.
     pub(crate) fn columns(&self) -> usize {
         usize::from(self.width.max(LEAST_WIDTH))
     }
 
-    /// `text` in a tint, where there is colour.
+    /// Returns `text` in a tint, if colours are used.
     pub(crate) fn paint(&self, tint: Tint, text: &str) -> String {
         let code = match tint {
             Tint::None => return text.to_owned(),
@@ -91,7 +91,7 @@ impl Style {
     }
 }
 
-/// What a colour stands for.
+/// Meaning of a colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Tint {
     /// Ordinary text.
@@ -99,15 +99,15 @@ pub(crate) enum Tint {
     None,
     /// A heading.
     Strong,
-    /// Beside the point.
+    /// Secondary text.
     Faint,
     /// Failed or missed.
     Bad,
-    /// As it should be.
+    /// As expected.
     Good,
     /// INVALID.
     Doubtful,
-    /// The model's.
+    /// Output of the model.
     Model,
 }
 

@@ -1,4 +1,4 @@
-//! Points of a scenario's sweep, as reports read them.
+//! Points of a scenario's sweep, as used by reports.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,14 +8,14 @@ pub(crate) use bdp_model::stats::Spread;
 
 use crate::number::three_digits;
 
-/// Stacks that are no kernels, by name and version; `None` where kernels ran.
+/// Returns the user-space stacks by name and version; `None` if kernels ran.
 pub(crate) fn stacks(records: &[Record]) -> Option<String> {
     let names: BTreeSet<&str> =
         records.iter().flat_map(|r| r.environment.stacks.values()).map(String::as_str).collect();
     (!names.is_empty()).then(|| names.into_iter().collect::<Vec<_>>().join(", "))
 }
 
-/// Smallest idle round trip of any valid record in milliseconds as text; of several paths from the shortest to the longest:
+/// Returns the smallest idle round trip of any valid record in milliseconds; for several paths, from shortest to longest:
 /// `24.3..42.0`.
 pub(crate) fn rtt_idle_text(point: &Point<'_>) -> Option<String> {
     let mut paths: BTreeMap<[&str; 2], u64> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Sweeps: the curve as a chart, its knee, and what to choose.
+//! Sweeps: the curve as a chart, its knee, and the recommended value.
 
 use bdp_model::curve::{Axis, Curve, Fall, Knee, Product};
 use bdp_model::units::format_bps;
@@ -8,13 +8,13 @@ use crate::grid::wrap;
 use crate::number::{percent, size};
 use crate::style::{Style, Tint};
 
-/// A heading and the chart of each curve that has a knee.
+/// Returns a heading and the chart of each curve with a knee.
 pub(crate) fn sweeps(curves: &[Curve], style: &Style) -> String {
     let drawn = curves.iter().filter(|c| c.knee().is_some() || c.fall().is_some());
     drawn.map(|curve| chart(curve, style)).collect::<Vec<_>>().join("\n")
 }
 
-/// The knee of each curve that has one, or where it falls though it must rise: what a sweep is made for. Of several curves each has its name above.
+/// Returns the knee of each curve that has one, or where it falls although it should rise; several curves are named.
 pub(crate) fn knees(curves: &[Curve], style: &Style) -> String {
     let words = |curve: &Curve| match (curve.knee(), curve.fall()) {
         (Some(knee), _) => Some(knee_words(curve, knee)),
@@ -37,7 +37,7 @@ pub(crate) fn knees(curves: &[Curve], style: &Style) -> String {
     text
 }
 
-/// The heading of a curve, and its chart where it has a knee or falls.
+/// Returns the heading of a curve, and its chart if it has a knee or falls.
 pub(crate) fn chart(curve: &Curve, style: &Style) -> String {
     let heading = format!("{}: goodput against {}", curve.name, curve.axis.name());
     let mut text = wrap("", Tint::None, &heading, style);
@@ -69,7 +69,7 @@ pub(crate) fn chart(curve: &Curve, style: &Style) -> String {
     text
 }
 
-/// A place on the axis in words: `311 KiB`, `8 streams`.
+/// Returns a position on the axis in words: `311 KiB`, `8 streams`.
 pub(crate) fn place(curve: &Curve, index: usize) -> String {
     match curve.axis {
         Axis::Congestion => curve.points[index].asked.clone(),
@@ -77,7 +77,7 @@ pub(crate) fn place(curve: &Curve, index: usize) -> String {
     }
 }
 
-/// The same of an axis with an order.
+/// Returns a position on an ordered axis in words.
 fn place_at(curve: &Curve, x: f64) -> String {
     match curve.axis {
         Axis::Streams if x == 1.0 => "1 stream".to_owned(),
@@ -87,7 +87,7 @@ fn place_at(curve: &Curve, x: f64) -> String {
     }
 }
 
-/// What there is more or less of: `window`.
+/// Returns the name of the varied quantity: `window`.
 pub(crate) fn quantity(axis: Axis) -> &'static str {
     match axis {
         Axis::WindowOnTheWire | Axis::WindowAsked => "window",
@@ -98,7 +98,7 @@ pub(crate) fn quantity(axis: Axis) -> &'static str {
     }
 }
 
-/// Why a curve has no knee: it falls where it must rise.
+/// Returns why a curve has no knee: it falls where it should rise.
 pub(crate) fn fall_words(curve: &Curve, fall: Fall) -> String {
     let at = |index: usize| {
         format!("{} at {}", format_bps(curve.points[index].goodput_bps.p50), place(curve, index))
@@ -166,13 +166,13 @@ fn knee_words(curve: &Curve, knee: Knee) -> String {
     }
 }
 
-/// What was tried in vain: `1 MiB has no valid run`.
+/// Returns the values without a valid run: `1 MiB has no valid run`.
 pub(crate) fn unmeasured_words(curve: &Curve) -> String {
     let asked: Vec<&str> = curve.unmeasured.iter().map(|one| one.asked.as_str()).collect();
     format!("{} {} no valid run", asked.join(", "), if asked.len() == 1 { "has" } else { "have" })
 }
 
-/// Where else the knee may lie, by the noise of the plateau; nothing where the points leave no doubt.
+/// Returns where else the knee may lie, given the noise of the plateau; empty if the points leave no doubt.
 pub(crate) fn doubt(curve: &Curve, at: usize) -> String {
     let points = curve.plateau().points;
     let Some(interval) = curve.knee_interval() else {

@@ -1,4 +1,4 @@
-//! What a sweep comes to: curve, table, knee, what to choose and what it costs; as text and as JSON.
+//! Report of a sweep as text and JSON: curve, table, knee, recommended values and their cost.
 
 use bdp_model::curve::{
     Axis, Curve, DELAY_RESOLUTION, DeliveryDelay, KNEE_CONFIDENCE, KNEE_SHARE, Knee, LATENCY_SHARE, Memory,
@@ -17,15 +17,15 @@ use crate::style::{Style, Tint};
 use crate::summary::in_order;
 use crate::sweep::{chart, knees, place, quantity, unmeasured_words};
 
-/// Version of the document's shape; a reader refuses a larger major number.
+/// Name and version of the schema; readers refuse a larger major version.
 pub const SWEEP_SCHEMA: &str = "bdp.sweep/1";
 
-/// The knee of every curve and what to choose, then `conditions`, then each curve's table and chart, and the memory that windows and
+/// Returns the knee and recommendation of every curve, then `conditions`, then each curve's table and chart, and the memory that windows and
 /// streams need.
 pub fn sweep(curves: &[Curve], conditions: &str, style: &Style) -> String {
     let mut text = knees(curves, style);
     let drawn: Vec<&Curve> = curves.iter().filter(|c| !c.points.is_empty()).collect();
-    // Of several curves the advice stands below each.
+    // With several curves, the advice follows each curve.
     if let [only] = drawn.as_slice() {
         text.push_str(&advice(only, style));
     }
@@ -50,8 +50,8 @@ pub fn sweep(curves: &[Curve], conditions: &str, style: &Style) -> String {
     text
 }
 
-/// The document of `--json`: `docs/sweep.md`, `docs/sweep.schema.json`. `run` names the run in the store, where it is kept;
-/// the records or the measurements come along complete.
+/// Returns the document of `--json`: `docs/sweep.md`, `docs/sweep.schema.json`. `run` is the run's id if it is stored;
+/// the records or measurements are included complete.
 pub fn sweep_json(
     run: Option<&str>,
     curves: &[Curve],
@@ -70,132 +70,132 @@ pub fn sweep_json(
     })
 }
 
-/// A sweep.
+/// Result of a sweep.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Document<'a> {
-    /// Name and version of this document's shape.
+    /// Name and version of the schema.
     #[cfg_attr(feature = "schema", schemars(extend("const" = SWEEP_SCHEMA)))]
     schema: &'static str,
     /// Version of bdp that wrote the document.
     bdp: &'static str,
     /// The run's id in the store; null if it is not stored.
     run: Option<&'a str>,
-    /// Each curve.
+    /// Curves of the sweep.
     curves: Vec<CurveDocument<'a>>,
-    /// Of each path, the memory of one fitting window and that of parallel streams.
+    /// Per path, the memory needed by one window that fits and by parallel streams.
     memory: Vec<PathMemory>,
-    /// The records of a sweep in the lab, complete: docs/lab-run.schema.json.
+    /// Complete records of a sweep in the lab: docs/lab-run.schema.json.
     cases: Vec<Value>,
-    /// The measurements of a sweep between machines, complete: docs/measurement.schema.json.
+    /// Complete measurements of a sweep between machines: docs/measurement.schema.json.
     measurements: Vec<Value>,
 }
 
-/// The memory of a path.
+/// Memory needed on a path.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct PathMemory {
-    /// Which.
+    /// Path.
     path: String,
-    /// What windows and streams take.
+    /// Memory needed by windows and streams.
     #[serde(flatten)]
     memory: Memory,
 }
 
-/// A curve with what it comes to.
+/// A curve and its evaluation.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Curve"))]
 struct CurveDocument<'a> {
-    /// What sets it apart from others of the same sweep: scenario and other parameters, or the direction.
+    /// What distinguishes the curve within the sweep: scenario and other parameters, or the direction.
     name: &'a str,
-    /// The path that it was measured over.
+    /// Path on which it was measured.
     path: &'a str,
-    /// What it is drawn over.
+    /// Parameter on the x axis.
     axis: Axis,
-    /// Bit rate of the path if it is known: configured in a lab, the slower device elsewhere.
+    /// Bit rate of the path if known: the configured rate in a lab, otherwise that of the slower device.
     rate_bps: Option<u64>,
-    /// The best median goodput; 0 of no points.
+    /// Highest median goodput; 0 if the curve has no points.
     best_bps: f64,
-    /// The level that it reaches and keeps.
+    /// Level that the curve reaches and keeps.
     plateau: Plateau,
-    /// In ascending order of `x`; only points with a goodput.
+    /// Points with a goodput, in ascending order of `x`.
     points: Vec<PointDocument<'a>>,
-    /// What was tried and has no run that counts.
+    /// Values that were tried but have no valid run.
     unmeasured: &'a [Unmeasured],
-    /// Where it stops rising; null of too few points.
+    /// Where the curve stops rising; null if it has too few points.
     knee: Option<KneeDocument>,
-    /// Where goodput falls again; null if it does not.
+    /// Range in which goodput falls again; null if it does not fall.
     fall: Option<Span>,
-    /// What to choose for throughput; null if nothing can be said.
+    /// Values recommended for throughput; null if unknown.
     for_throughput: Option<Span>,
-    /// What to choose for latency; null if nothing can be said.
+    /// Values recommended for latency; null if unknown.
     for_latency: Option<Span>,
-    /// Rate x idle round trip, the window that the path itself asks for.
+    /// Bandwidth-delay product: rate x idle round-trip time.
     product_bytes: Option<f64>,
 }
 
-/// A point with what follows from it.
+/// A point with derived figures.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Point"))]
 struct PointDocument<'a> {
-    /// What was measured.
+    /// Measured figures.
     #[serde(flatten)]
     point: &'a Point,
-    /// The delay that, added to the idle round trip, explains the goodput by the window; null if it is not known or too small.
+    /// Delay that, added to the idle round-trip time, explains the goodput by the window; null if unknown or below the resolution.
     delivery_delay_ns: Option<u64>,
-    /// Whether it is too small to be told from none; null if it is not known.
+    /// Whether the delivery delay is too small to distinguish from zero; null if unknown.
     delivery_delay_below_resolution: Option<bool>,
-    /// Socket buffers of all streams.
+    /// Memory of the socket buffers of all streams.
     memory_bytes: Option<u64>,
 }
 
-/// Where a curve stops rising.
+/// Knee of a curve: where it stops rising.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Knee"))]
 struct KneeDocument {
-    /// At a point, or before the first or after the last one.
+    /// Whether the knee is at a point, before the first or after the last.
     #[serde(rename = "where")]
     place: KneePlace,
-    /// The point's place on the axis; null if it is at none.
+    /// Position on the x axis; null if the knee is not at a point.
     x: Option<f64>,
-    /// The point's median goodput; null if it is at none.
+    /// Median goodput at the knee; null if it is not at a point.
     goodput_bps: Option<f64>,
-    /// Between which places it lies; null of too few runs.
+    /// Confidence interval of the position; null if there are too few runs.
     interval: Option<KneeInterval>,
 }
 
-/// Where a knee is.
+/// Position of a knee relative to the points.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 enum KneePlace {
     /// At a point.
     At,
-    /// Before the first one.
+    /// Before the first point.
     Below,
-    /// After the last one.
+    /// After the last point.
     Above,
 }
 
-/// Between which places a knee lies.
+/// Confidence interval of a knee's position.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct KneeInterval {
-    /// Above this one; null if it may lie below all.
+    /// Exclusive lower bound; null if the knee may lie below all points.
     above: Option<f64>,
-    /// Up to this one; null if it may lie above all.
+    /// Inclusive upper bound; null if the knee may lie above all points.
     up_to: Option<f64>,
-    /// How sure, 0 to 1.
+    /// Confidence level, 0 to 1.
     confidence: f64,
 }
 
-/// From one place of the axis to another.
+/// A range on the x axis.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Span {
-    /// The first.
+    /// First value.
     from: f64,
-    /// The last.
+    /// Last value.
     to: f64,
 }
 
@@ -246,7 +246,7 @@ impl<'a> PointDocument<'a> {
     }
 }
 
-/// The columns in which some point says something.
+/// Returns the columns for which at least one point has a value.
 fn columns(curve: &Curve, unit: RateUnit) -> Vec<Column> {
     let points = &curve.points;
     let each = |cell: &dyn Fn(&Point) -> Option<String>| -> Vec<Cell> {
@@ -282,7 +282,7 @@ fn table(curve: &Curve, style: &Style) -> String {
     let points = &curve.points;
     let unit = RateUnit::fitting(points.iter().map(|p| p.goodput_bps.max));
     let mut columns = columns(curve, unit);
-    // What is given up first where columns are short.
+    // Columns dropped first on a narrow terminal.
     for head in [
         ["of", "best"],
         ["min..max", unit.name],
@@ -321,7 +321,7 @@ fn advice(curve: &Curve, style: &Style) -> String {
     advised(curve).into_iter().map(line).collect()
 }
 
-/// What to choose for throughput and for latency, and what for.
+/// Returns the values recommended for throughput and for latency, each with its purpose.
 pub(crate) fn advised(curve: &Curve) -> Vec<(&'static str, String)> {
     let what = quantity(curve.axis);
     let span = |r: Range| {
@@ -379,7 +379,7 @@ pub(crate) fn advised(curve: &Curve) -> Vec<(&'static str, String)> {
     all
 }
 
-/// What one fitting window and parallel streams need, in words.
+/// Returns, in words, the memory needed by one window that fits and by parallel streams.
 pub(crate) fn memory_words(memory: &Memory, style: &Style) -> String {
     let times = if style.unicode { "×" } else { "x" };
     let side = |need: &Need| {

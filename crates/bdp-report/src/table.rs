@@ -1,4 +1,4 @@
-//! The table on the terminal: each point of each scenario beside its model and what was published.
+//! The table on the terminal: each point of each scenario with its model and published figures.
 
 use std::collections::BTreeSet;
 
@@ -18,9 +18,9 @@ use crate::sweep::{knees, sweeps};
 use crate::varied::{varied, window};
 use bdp_model::record_curves::window_curves;
 
-/// The knee of each curve of a sweep of windows, or what limits a single point; facts about the lab, one row for each point, notes on whatever does
-/// not count or was missed, and the curves. Ends with a newline. Goodput is the median of the valid repetitions, with its
-/// smallest and largest where there is more than one.
+/// Returns the knee of each sweep of windows, or what limits a single point; then facts about the lab, one row per point, notes on invalid
+/// attempts and missed expectations, and the curves. Ends with a newline. Goodput is the median of the valid repetitions, with
+/// minimum and maximum if there are several.
 pub fn table(records: &[Record], style: &Style) -> String {
     if records.is_empty() {
         return "no cases\n".to_owned();
@@ -30,7 +30,7 @@ pub fn table(records: &[Record], style: &Style) -> String {
     }
     let points = points(records);
     let curves = window_curves(&points);
-    // What one asks first: the knee of a sweep, what limits a point; or why there is none. Of several scenarios that is the table.
+    // The main result first: the knee of a sweep, or what limits a point, or why there is none. For several scenarios it is the table.
     let is_sweep = points.windows(2).all(|pair| pair[0].scenario == pair[1].scenario);
     let found = knees(&curves, style);
     let mut text = if is_sweep { found.clone() } else { String::new() };
@@ -63,7 +63,7 @@ pub fn table(records: &[Record], style: &Style) -> String {
     text
 }
 
-/// What stands above a sweep on the lab: facts about it, and what does not count.
+/// Returns the heading of a sweep in the lab: facts about it, and invalid attempts.
 pub fn sweep_heading(records: &[Record], style: &Style) -> String {
     let points = points(records);
     let mut text = wrap("lab  ", Tint::Strong, &facts(records, &points), style);
@@ -111,7 +111,7 @@ fn facts(records: &[Record], points: &[Point<'_>]) -> String {
     facts.join(", ")
 }
 
-/// Of guests whose kernels count them, the system calls that a segment of data took, both ends and the probes beside it included.
+/// Returns, for guests that count them, the system calls per data segment, including those of both ends and of concurrent probes.
 fn calls_a_segment(records: &[Record]) -> Option<String> {
     let guests = records.iter().filter_map(|record| record.environment.guest);
     let counted = guests.filter_map(|guest| guest.system_calls.zip(guest.segments));
@@ -119,7 +119,7 @@ fn calls_a_segment(records: &[Record]) -> Option<String> {
     (segments > 0).then(|| format!("{:.1} system calls a segment", calls as f64 / segments as f64))
 }
 
-/// Whether the emulator kept its promise, over all cases.
+/// Returns whether the emulator met its guarantees, over all cases.
 fn fidelity(points: &[Point<'_>]) -> String {
     let (mut cases, mut without, mut failed, mut skipped, mut repeated) = (0, 0, 0, 0, 0);
     for point in points {
@@ -157,7 +157,7 @@ fn fidelity(points: &[Point<'_>]) -> String {
     text
 }
 
-/// Which columns are there, and how the first of them counts segments.
+/// Columns to show, and the unit of segments in the first.
 #[derive(Debug, Clone, Copy)]
 struct Shape {
     segment: Option<&'static str>,
@@ -183,8 +183,8 @@ const FULL: Shape = Shape {
     ratio: true,
 };
 
-/// What is given up, one after the other, where columns are short; the flag says that every attempt was valid, so
-/// that the heading already says what the fidelity column says.
+/// Columns dropped one by one on a narrow terminal; the flag is set if every attempt was valid, so
+/// that the heading already covers the fidelity column.
 const CONCESSIONS: [fn(&mut Shape, bool); 11] = [
     |s, _| s.delay = false,
     |s, _| s.segment = Some("seg"),
@@ -199,12 +199,12 @@ const CONCESSIONS: [fn(&mut Shape, bool); 11] = [
     |s, _| s.ratio = false,
 ];
 
-/// So many of the concessions cost nothing that is not said elsewhere, and come before any text is cut.
+/// Number of drops that lose nothing stated elsewhere; they precede any truncation.
 const PAINLESS: usize = 4;
-/// Columns of words by index, and to how many characters they are cut before a column of numbers is given up: what
-/// varies, then the name.
+/// Text columns by index, and the width to which they are truncated before a column of numbers is dropped: the
+/// varied parameter, then the name.
 const CUT_FIRST: [(usize, usize); 2] = [(1, 24), (0, 20)];
-/// How far they are cut where no column is left to give up.
+/// Widths to which they are truncated once no column is left to drop.
 const CUT_LAST: [(usize, usize); 2] = [(1, 1), (0, 1)];
 
 fn body(points: &[Point<'_>], style: &Style) -> String {
@@ -255,7 +255,7 @@ fn unit(points: &[Point<'_>]) -> RateUnit {
     }))
 }
 
-/// Names of the columns that say something and were given up.
+/// Returns the names of the dropped columns that would have had values.
 fn hidden(points: &[Point<'_>], shape: Shape, unit: RateUnit, style: &Style) -> Vec<&'static str> {
     let there = |head: [&str; 2]| columns(points, FULL, unit, style).iter().any(|c| c.head == head);
     [
@@ -273,7 +273,7 @@ fn hidden(points: &[Point<'_>], shape: Shape, unit: RateUnit, style: &Style) -> 
     .collect()
 }
 
-/// The columns of `shape`; those in which no row says anything are left out.
+/// Returns the columns of `shape`, without those that are empty in all rows.
 fn columns(points: &[Point<'_>], shape: Shape, unit: RateUnit, style: &Style) -> Vec<Column> {
     let mut names: Vec<Cell> = Vec::new();
     for (i, point) in points.iter().enumerate() {
@@ -297,7 +297,7 @@ fn number(text: Option<String>) -> Cell {
     Cell::plain(text.unwrap_or_else(|| "-".to_owned()))
 }
 
-/// Columns left of the goodput, and whether each is wanted: the path, the window, what others and the model say.
+/// Returns the columns left of the goodput and whether each is shown: path, window, published figures and model.
 fn known_before(points: &[Point<'_>], shape: Shape, unit: RateUnit) -> Vec<(bool, Column)> {
     let each = |cell: &dyn Fn(&Point<'_>) -> Option<String>| points.iter().map(|p| number(cell(p))).collect();
     let published = |p: &Point<'_>| {
@@ -316,7 +316,7 @@ fn known_before(points: &[Point<'_>], shape: Shape, unit: RateUnit) -> Vec<(bool
     ]
 }
 
-/// Columns right of the goodput, likewise: how it varied, how near to the model it is, whether it counts.
+/// Returns the columns right of the goodput and whether each is shown: variation, ratio to the model, validity.
 fn found(points: &[Point<'_>], shape: Shape, unit: RateUnit) -> Vec<(bool, Column)> {
     let each = |cell: &dyn Fn(&Point<'_>) -> Cell| points.iter().map(cell).collect::<Vec<_>>();
     let several = points.iter().any(|p| p.count(Ending::Valid) > 1);
@@ -339,7 +339,7 @@ fn found(points: &[Point<'_>], shape: Shape, unit: RateUnit) -> Vec<(bool, Colum
     ]
 }
 
-/// Share of the datagrams that were lost, of all flows and repetitions together; nothing where none were sent.
+/// Returns the share of datagrams lost, over all flows and repetitions; `None` if none were sent.
 fn lost(point: &Point<'_>) -> Option<String> {
     let udp = || point.valid().flat_map(|r| &r.flows).filter_map(|flow| flow.udp.as_ref());
     let sent: u64 = udp().map(|udp| udp.sent).sum();
@@ -350,7 +350,7 @@ fn lost(point: &Point<'_>) -> Option<String> {
 /// Heading of the equivalent delivery delay.
 const DELAY: [&str; 2] = ["delivery", "delay ms"];
 
-/// Whether all that there is to show is sweeps of the window: the column would be empty noise beside anything else.
+/// Whether all points belong to sweeps of the window; otherwise the column would be noise.
 fn is_window_sweep(points: &[Point<'_>]) -> bool {
     let swept = |p: &Point<'_>| p.params.iter().any(|(path, value)| window(path, value).is_some());
     points.iter().all(swept) && !window_curves(points).is_empty()
@@ -370,7 +370,7 @@ fn delivery_delay(point: &Point<'_>) -> Cell {
     })
 }
 
-/// The goodput, or in a word why there is none.
+/// Returns the goodput, or a word on why there is none.
 fn here(point: &Point<'_>, unit: RateUnit) -> Cell {
     match point.goodput_bps() {
         Some(goodput) => Cell::tinted(unit.format(goodput.median), Tint::Strong),
@@ -378,7 +378,7 @@ fn here(point: &Point<'_>, unit: RateUnit) -> Cell {
     }
 }
 
-/// Whether the emulator kept its promise at this point, and how many attempts do not count.
+/// Returns whether the emulator met its guarantees at this point, and how many attempts are invalid.
 fn kept(point: &Point<'_>) -> Cell {
     let (valid, invalid, failed) =
         (point.count(Ending::Valid), point.count(Ending::Invalid), point.count(Ending::Failed));
@@ -393,7 +393,7 @@ fn kept(point: &Point<'_>) -> Cell {
     }
 }
 
-/// A word where the expectation was missed, nothing where it was met or there is none.
+/// Returns a word if the expectation was missed, otherwise an empty cell.
 fn met(point: &Point<'_>) -> Cell {
     match (point.missed().count(), point.count(Ending::Valid)) {
         (0, _) => Cell::default(),

@@ -1,4 +1,4 @@
-//! Where the time of a transfer went: in words for a terminal, and for JSON. The states are those of `docs/time.md`.
+//! Time spent by a transfer in each state, in words for a terminal and as JSON. The states are described in `docs/time.md`.
 
 use bdp_model::facts::{Facts, TimeSpent, TimeState};
 use serde::Serialize;
@@ -7,22 +7,22 @@ use serde_json::{Map, Value, json as value};
 use crate::grid::{width, wrap};
 use crate::style::{Style, Tint};
 
-/// States that a line names at the most.
+/// Most states named in a line.
 const NAMED: usize = 4;
-/// A smaller share has no name there.
+/// Smallest share that is named.
 const LEAST: f64 = 0.01;
 
-/// A state as a reader has it: `full path`.
+/// Returns the name of a state as printed: `full path`.
 pub(crate) fn words(state: TimeState) -> String {
     named(state.name())
 }
 
-/// The same of the name that JSON has.
+/// Returns the printed form of a state's JSON name.
 pub(crate) fn named(name: &str) -> String {
     name.replace('_', " ").replace("tls ", "TLS ")
 }
 
-/// What a state is, as a part of a sentence: `the receive window was full`.
+/// Returns a clause that describes a state: `the receive window was full`.
 pub(crate) fn about(state: TimeState) -> String {
     let about = state.about().trim_end_matches('.');
     let mut letters = about.chars();
@@ -34,7 +34,7 @@ pub(crate) fn about(state: TimeState) -> String {
     }
 }
 
-/// `full path 83 %, recovery 11 %, slow start 6 %` of the time after omit: adds up to 100. `None` where nothing is known.
+/// Returns `full path 83 %, recovery 11 %, slow start 6 %` of the time after omit, adding up to 100; `None` if unknown.
 pub(crate) fn in_words(facts: &Facts) -> Option<String> {
     let shares = facts.time_counted()?.shares();
     let parts = percentages(&shares).into_iter().map(|(state, percent)| {
@@ -44,7 +44,7 @@ pub(crate) fn in_words(facts: &Facts) -> Option<String> {
     Some(parts.collect::<Vec<_>>().join(", "))
 }
 
-/// The line below the findings of a transfer, after what it is of; nothing where nothing is known.
+/// Returns the line below a transfer's findings, labelled `of`; empty if nothing is known.
 pub(crate) fn line(of: &str, facts: Option<&Facts>, style: &Style) -> String {
     let lead = format!("{of} {:<7}  ", "time");
     debug_assert!(width(&lead) < 20);
@@ -52,7 +52,7 @@ pub(crate) fn line(of: &str, facts: Option<&Facts>, style: &Style) -> String {
     words.map_or_else(String::new, |words| wrap(&lead, Tint::None, &words, style))
 }
 
-/// The largest shares, the largest first, and what is left, in whole percent that add up to 100 (largest remainders).
+/// Returns the largest shares in descending order and the rest, as whole percentages that add up to 100 (largest remainder method).
 fn percentages(shares: &[(TimeState, f64)]) -> Vec<(Option<TimeState>, u32)> {
     let named = shares.iter().take(NAMED).filter(|(_, share)| *share >= LEAST);
     let mut parts: Vec<(Option<TimeState>, f64)> =
@@ -69,7 +69,7 @@ fn percentages(shares: &[(TimeState, f64)]) -> Vec<(Option<TimeState>, u32)> {
     parts.iter().map(|part| part.0).zip(whole).filter(|part| part.1 > 0).collect()
 }
 
-/// `time_spent` of a direction or a flow; null where nothing is known.
+/// Returns `time_spent` of a direction or a flow; null if unknown.
 pub(crate) fn json(facts: Option<&Facts>) -> Value {
     let Some((facts, whole)) = facts.and_then(|facts| Some((facts, facts.time_spent()?))) else {
         return Value::Null;
@@ -89,7 +89,7 @@ pub(crate) fn json(facts: Option<&Facts>) -> Value {
     })
 }
 
-/// Where the time of a transfer went: `docs/time.md` has what the states are.
+/// Time spent by a transfer in each state; the states are described in `docs/time.md`.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "TimeSpent"))]
@@ -97,29 +97,29 @@ pub(crate) struct Spent {
     /// Share of each state in the intervals that begin after omit; null if there are none.
     #[cfg_attr(feature = "schema", schemars(with = "Option<TimeShares>"))]
     counted: Option<Map<String, Value>>,
-    /// Of all intervals.
+    /// Share of each state over all intervals.
     #[cfg_attr(feature = "schema", schemars(with = "TimeShares"))]
     whole: Map<String, Value>,
-    /// Bounds of the intervals, one more than there are: since all connections were made, nanoseconds.
+    /// Interval boundaries, one more than intervals, nanoseconds since all connections were established.
     #[cfg_attr(feature = "schema", schemars(length(min = 2)))]
     at_ns: Vec<u64>,
-    /// The states that took any time.
+    /// States with a non-zero time.
     #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
     states: Vec<StateTimes>,
 }
 
-/// The time of one state.
+/// Time spent in one state.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct StateTimes {
-    /// Which.
+    /// State.
     state: TimeState,
-    /// Nanoseconds of each interval; those of all states add up to it.
+    /// Time in each interval, nanoseconds; over all states, these add up to the interval.
     #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
     ns: Vec<u64>,
 }
 
-/// The share of every state.
+/// The share of each state.
 #[cfg(feature = "schema")]
 struct TimeShares;
 
@@ -145,7 +145,7 @@ impl schemars::JsonSchema for TimeShares {
     }
 }
 
-/// The share of every state.
+/// Returns the share of each state.
 fn shares(spent: &TimeSpent) -> Map<String, Value> {
     TimeState::ALL.iter().map(|&state| (state.name().to_owned(), spent.share(state).into())).collect()
 }
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(text(&[1.0]), [100]);
         assert_eq!(text(&[1.0 / 3.0; 3]), [34, 33, 33]);
         assert_eq!(text(&[0.83, 0.11, 0.05, 0.01]), [83, 11, 5, 1]);
-        // The fifth, though not small, and one below 1 % are other.
+        // States after the fourth, and those below 1 %, count as other.
         assert_eq!(text(&[0.4, 0.3, 0.15, 0.1, 0.05]), [40, 30, 15, 10, 5]);
         let other = percentages(&[(TimeState::FullPath, 0.992), (TimeState::Recovery, 0.008)]);
         assert_eq!(other, [(Some(TimeState::FullPath), 99), (None, 1)]);

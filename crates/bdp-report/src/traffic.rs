@@ -1,4 +1,4 @@
-//! Cases with traffic: how long transfers took, and what the flows beside them made of the path.
+//! Cases with traffic: transfer times, and the use of the path by concurrent flows.
 
 use bdp_model::record::Record;
 use bdp_model::repeated::Repeated;
@@ -10,7 +10,7 @@ use crate::style::{Style, Tint};
 use crate::summary::{Point, Spread};
 use crate::varied::varied;
 
-/// Two tables of medians over the valid repetitions, and the seeds of those that are repeated often enough for an interval; empty where no
+/// Returns two tables of medians over the valid repetitions, and the seeds of points with enough repetitions for an interval; empty if no
 /// case has traffic.
 pub(crate) fn traffic(points: &[Point<'_>], unit: RateUnit, style: &Style) -> String {
     let Some([paths, transfers]) = tables(points, unit, style) else { return String::new() };
@@ -27,7 +27,7 @@ pub(crate) fn traffic(points: &[Point<'_>], unit: RateUnit, style: &Style) -> St
     text
 }
 
-/// The tables of paths and of transfers; `None` where no case has traffic.
+/// Returns the tables of paths and of transfers; `None` if no case has traffic.
 pub(crate) fn tables(points: &[Point<'_>], unit: RateUnit, style: &Style) -> Option<[Vec<Column>; 2]> {
     let with = with_traffic(points);
     (!with.is_empty()).then(|| [of_paths(&with, unit, style), of_transfers(&with, style)])
@@ -37,7 +37,7 @@ fn with_traffic<'p, 'a>(points: &'p [Point<'a>]) -> Vec<&'p Point<'a>> {
     points.iter().filter(|point| point.valid().any(|record| !record.traffic.is_empty())).collect()
 }
 
-/// The seeds of the valid repetitions, in their order, of each point that has an interval.
+/// Returns the seeds of the valid repetitions, in order, for each point with an interval.
 pub(crate) fn seeds(points: &[Point<'_>], style: &Style) -> Vec<String> {
     let with = with_traffic(points).into_iter().filter(|point| interval(point).is_some());
     let line = |point: &Point<'_>| {
@@ -47,25 +47,25 @@ pub(crate) fn seeds(points: &[Point<'_>], style: &Style) -> Vec<String> {
     with.map(line).collect()
 }
 
-/// Of the mean goodput, with 95 % confidence.
+/// Returns the 95 % confidence interval of the mean goodput.
 fn interval(point: &Point<'_>) -> Option<[f64; 2]> {
     Repeated::of(point)?.mean_interval
 }
 
-/// Jain, Chiu and Hawe, "A quantitative measure of fairness" (DEC-TR-301, 1984): 1 where all have the same, 1/n where one has all.
+/// Returns the fairness index of Jain, Chiu and Hawe (DEC-TR-301, 1984): 1 if all shares are equal, 1/n if one has everything.
 pub fn fairness(shares: &[f64]) -> Option<f64> {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();
     (shares.len() > 1 && squares > 0.0).then(|| sum * sum / (shares.len() as f64 * squares))
 }
 
-/// Of the flows that are no background.
+/// Returns the fairness of the flows, without background flows.
 fn fairness_of(record: &Record) -> Option<f64> {
     let counted = record.case.flows.iter().zip(&record.flows).filter(|(asked, _)| !asked.background);
     fairness(&counted.map(|(_, flow)| flow.goodput_bps).collect::<Vec<_>>())
 }
 
-/// The largest share of packets that the queue of a direction dropped, for want of room or by its own decision.
+/// Returns the largest share of packets dropped by the queue of a direction, from overflow or by its own decision.
 fn dropped(record: &Record) -> Option<f64> {
     let share = |d: &bdp_model::record::DirectionFidelity| {
         let by = |cause: &str| d.dropped.get(cause).copied().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! A twin in words: the path as it was learned, what came of it beside the measurement, and what was not seen.
+//! Text on a twin: the learned path, its result next to the measurement, and what was not observed.
 
 use bdp_model::ends::{Direction, End};
 use bdp_model::twin::{
@@ -12,7 +12,7 @@ use crate::grid::{Align, Cell, Column, render, tame, wrap};
 use crate::measurement::arrow;
 use crate::style::{Style, Tint};
 
-/// All of a report. Ends with a newline.
+/// Returns the complete report. Ends with a newline.
 pub fn twin_text(report: &TwinReport, style: &Style) -> String {
     let mut text = String::new();
     for (index, compared) in report.twins.iter().enumerate() {
@@ -49,7 +49,7 @@ fn one(compared: &Compared, run: Option<&str>, style: &Style) -> String {
     text
 }
 
-/// A time in nanoseconds.
+/// Formats a time in nanoseconds.
 fn time(ns: f64) -> String {
     crate::finding::time(Nanos(ns.max(0.0) as u64))
 }
@@ -58,7 +58,7 @@ fn times(runs: u32) -> String {
     if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") }
 }
 
-/// The path as it was learned, a row for each parameter, with its source.
+/// Returns the learned path, a row for each parameter with its source.
 fn learned(twin: &Twin, style: &Style) -> String {
     let mut rows: Vec<[String; 4]> = Vec::new();
     for learned in &twin.learned {
@@ -104,7 +104,7 @@ fn learned(twin: &Twin, style: &Style) -> String {
     table(["", "path", "value", "learned by"], &rows, style)
 }
 
-/// Rows of words below their headings.
+/// Returns rows of text below their headings.
 fn table(heads: [&'static str; 4], rows: &[[String; 4]], style: &Style) -> String {
     let column = |(i, head)| {
         Column::new(["", head], Align::Left, rows.iter().map(|row| Cell::plain(&row[i])).collect())
@@ -233,7 +233,7 @@ const fn source(how: Source) -> &'static str {
     }
 }
 
-/// Measured and twin side by side, and the verdict of each direction.
+/// Returns measurement and twin side by side, with the verdict for each direction.
 fn comparison(compared: &Compared, style: &Style) -> String {
     let mut rows: Vec<[String; 4]> = Vec::new();
     for figures in &compared.figures {

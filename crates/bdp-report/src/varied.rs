@@ -1,4 +1,4 @@
-//! What sets a case apart, in few words: `64 KiB = 45 segments`, `loss 5%`, `10 x 128 KiB`.
+//! Short description of what distinguishes a case: `64 KiB = 45 segments`, `loss 5%`, `10 x 128 KiB`.
 
 use bdp_model::points::{label, value_words};
 pub(crate) use bdp_model::points::{name, window};
@@ -10,7 +10,7 @@ use crate::number::asked_size;
 use crate::style::Style;
 use crate::summary::Point;
 
-/// The swept parameters, or where nothing is swept what shapes the flow. A window is also counted in segments, where
+/// Returns the swept parameters, or without a sweep the parameters that shape the flow. A window is also given in segments;
 /// `segment` is the word for one.
 pub(crate) fn varied(point: &Point<'_>, style: &Style, segment: Option<&str>) -> String {
     let mss = point.records.iter().find_map(|r| r.flows.first()?.mss_bytes).filter(|&m| m > 0);
@@ -26,7 +26,7 @@ pub(crate) fn varied(point: &Point<'_>, style: &Style, segment: Option<&str>) ->
     parts.collect::<Vec<_>>().join(", ")
 }
 
-/// Whether a value such as `reno` or `forward` needs no name before it, as `5%`, `off` and `none` do.
+/// Whether a value such as `reno` or `forward` is clear without a name, unlike `5%`, `off` and `none`.
 fn speaks_for_itself(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_alphabetic())
         && !["none", "off", "on", "auto", "yes", "no", "true", "false"].contains(&word)
@@ -42,7 +42,7 @@ fn in_segments(bytes: u64, count: Option<(&str, u64)>) -> String {
     }
 }
 
-/// What is particular about the only flow of a scenario without a sweep.
+/// Returns the distinctive parameters of the only flow of a scenario without a sweep.
 fn shape(point: &Point<'_>, style: &Style, count: Option<(&str, u64)>) -> String {
     let Some(case) = point.records.first().map(|r| &r.case) else { return String::new() };
     let Some(flow) = case.flows.first() else { return String::new() };

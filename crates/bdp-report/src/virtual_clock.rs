@@ -1,4 +1,4 @@
-//! The way out of an INVALID case: the command that runs it by the virtual clock.
+//! Remedy for an INVALID case: the command that runs it on the virtual clock.
 
 use std::collections::BTreeMap;
 
@@ -9,20 +9,20 @@ use crate::grid::tame;
 use crate::measurement::quote;
 use crate::summary::{Ending, Point, ending};
 
-/// What such a command is good for.
+/// Purpose of the command.
 pub(crate) const WHY: &str =
     "with the virtual clock, exact even on a busy machine; 'bdp lab stacks' shows how to get its kernel";
 
-/// The cases of `bdp demo` that no scenario of that name ships for.
+/// Name of the cases of `bdp demo`, for which no scenario file exists.
 const DEMO: &str = "demo-window";
 
-/// The command for one record; `None` where it is valid, failed, or ran by the virtual clock already.
+/// Returns the command for one record; `None` if it is valid, failed, or already ran on the virtual clock.
 pub(crate) fn command(record: &Record) -> Option<String> {
     let wanted = ending(record) == Ending::Invalid && record.case.clock.is_real();
     wanted.then(|| of(&record.scenario, Some(&record.case.key()), &record.case.set))
 }
 
-/// A command for each scenario that has a repetition without a valid attempt, all such cases of it if they are several.
+/// Returns a command for each scenario with a repetition that has no valid attempt, covering all such cases.
 pub(crate) fn commands(points: &[Point<'_>]) -> Vec<String> {
     let mut found: Vec<(&str, &BTreeMap<String, String>, Vec<String>)> = Vec::new();
     for point in points {
@@ -54,7 +54,7 @@ fn of(scenario: &str, key: Option<&str>, set: &BTreeMap<String, String>) -> Stri
         return "bdp demo --clock virtual".to_owned();
     }
     let filter = key.map_or_else(String::new, |key| format!(" --filter {}", quote(&tame(key))));
-    // This machine's own kernel has no virtual clock.
+    // The host's own kernel has no virtual clock.
     let goes = |(path, value): &(&String, &String)| !(path.ends_with("stack") && *value == Stack::MACHINE);
     let set: String = set
         .iter()

@@ -1,5 +1,5 @@
-//! What an agent is asked and answers, on a machine (`docs/protocol.md`) and on a host of the lab. Every request has a number; its
-//! answer carries the same one, and answers may come in any order, because long work goes on while others are asked.
+//! Requests to an agent and its answers, between machines (`docs/protocol.md`) and on a lab host. Each answer carries the number of
+//! its request. Answers may arrive in any order, because an agent handles other requests while a long one runs.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -25,150 +25,150 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::datagram::DatagramOrder;
 use crate::tuning::Sealed;
 
-/// The number of what no request has asked for, a [`Answer::Failed`] by which an agent says why it ends.
+/// Number of an unsolicited message: the [`Answer::Failed`] with which an agent reports why it ends.
 pub const FAREWELL_ID: u64 = 0;
 
-/// A request with its number.
+/// A message with its request number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Numbered<T> {
-    /// The same in request and answer.
+    /// Request number, repeated in the answer.
     pub id: u64,
     /// The message.
     pub body: T,
 }
 
-/// What an agent can be asked. A client that was admitted to a session may send the first five, which name no address to connect
-/// or send to, no file and no setting of the machine; one that knows the tune token, the sixth. The rest, and the orders that say so, are
-/// for the owner of the host alone.
+/// A request to an agent. A client admitted to a session may send the first five, which name no address to connect
+/// or send to, no file and no setting of the machine; with the tune token it may also send the sixth. The others, and orders marked
+/// "Owner", are reserved for the owner of the host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
-    /// What the agent's machine is, and what it did since the session began. -> [`Answer::Facts`]
+    /// Describe the agent's machine and its counters since the session began. -> [`Answer::Facts`]
     Facts,
-    /// Expect a flow's streams. -> [`Answer::Done`], or [`Answer::Listening`] where they come to a port of the flow's own
+    /// Expect the streams of a flow. -> [`Answer::Done`], or [`Answer::Listening`] if the flow has its own port
     Prepare(Box<FlowOrder>),
-    /// Begin the flow once its streams have come. -> [`Answer::Done`]
+    /// Start the flow once all its streams are connected. -> [`Answer::Done`]
     Begin {
         /// The flow.
         flow: u32,
     },
-    /// The flow's outcome, when it has ended. -> [`Answer::Received`] or [`Answer::Sent`]
+    /// Return the result of the flow once it has ended. -> [`Answer::Received`] or [`Answer::Sent`]
     Collect {
         /// The flow.
         flow: u32,
     },
-    /// End the flow, or the probes of this number, now. -> [`Answer::Done`]
+    /// End the flow or the probes with this number now. -> [`Answer::Done`]
     Stop {
-        /// The flow.
+        /// Number of the flow or probes.
         flow: u32,
     },
-    /// What a client that knows the tune token asks of the host's settings, a [`crate::tuning::TuneRequest`]. -> [`Answer::Tuned`]
+    /// Read or change host settings with the tune token: a [`crate::tuning::TuneRequest`]. -> [`Answer::Tuned`]
     Tune(Sealed),
-    /// Owner: answer probes on this address until the agent ends: datagrams with themselves, connections by taking them.
+    /// Owner: answer probes on this address until the agent ends: echo datagrams, accept connections.
     /// -> [`Answer::Listening`]
     Echo {
-        /// Where; port 0 lets the kernel choose.
+        /// Address to listen on; port 0 lets the kernel choose.
         address: SocketAddr,
-        /// What the probes are made of.
+        /// Kind of probes.
         kind: ProbeKind,
     },
-    /// Owner: send probes to an echo and time them. -> [`Answer::Probed`]
+    /// Owner: send probes to an echo and measure their round trips. -> [`Answer::Probed`]
     Probe(ProbeOrder),
     /// Owner: answer requests on this address until the agent ends. -> [`Answer::Listening`]
     Respond {
-        /// Where; port 0 lets the kernel choose.
+        /// Address to listen on; port 0 lets the kernel choose.
         address: SocketAddr,
-        /// Congestion control of the answers.
+        /// Congestion control of the responses.
         congestion: Option<String>,
     },
-    /// Owner: have clients send requests, and time the answers. -> [`Answer::Exchanged`]
+    /// Owner: let clients send requests, and time the responses. -> [`Answer::Exchanged`]
     Exchange(Box<ExchangeOrder>),
     /// Owner: read sysctls. -> [`Answer::Sysctls`]
     ReadSysctls {
         /// Dotted names.
         names: Vec<String>,
     },
-    /// Owner: read what the host counted since the agent began. -> [`Answer::HostCounters`]
+    /// Owner: read the host's counters since the agent started. -> [`Answer::HostCounters`]
     HostCounters,
-    /// Owner: read the counters of a device. -> [`Answer::Counters`]
+    /// Owner: read the counters of a network device. -> [`Answer::Counters`]
     ReadCounters {
-        /// Its name.
+        /// Device name.
         device: String,
     },
 }
 
-/// Requests and responses of one entry of a case's traffic.
+/// Requests and responses of one traffic entry of a case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExchangeOrder {
-    /// The entry.
+    /// Traffic entry.
     pub traffic: Traffic,
-    /// The seed and the entry's place in the scenario, by which all is drawn.
+    /// Seed of all random draws, together with `place`.
     pub seed: u64,
-    /// See `seed`.
+    /// Position of the entry in the scenario.
     pub place: u32,
-    /// Who answers.
+    /// Address of the responder.
     pub to: SocketAddr,
-    /// When clients begin, since the order came.
+    /// When clients start, from receipt of the order.
     pub start: Nanos,
-    /// How long answers are awaited when no more is asked.
+    /// How long to wait for outstanding responses after the last request.
     pub patience: Nanos,
 }
 
-/// What came of them.
+/// Result of an exchange of requests and responses.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exchanged {
-    /// Of each that ended, from when it was to begin until its last byte was read.
+    /// Duration of each completed exchange, from its scheduled start to the last byte read.
     pub took_ns: Vec<u64>,
-    /// Such as did not end.
+    /// Number of exchanges that did not complete.
     pub unfinished: u64,
-    /// Bytes of the answers.
+    /// Bytes received in responses.
     pub received_bytes: u64,
 }
 
-/// Probes at a steady rate, each answered.
+/// An order to send probes at a steady rate, each to be answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeOrder {
-    /// Their number, by which they are stopped; flows have others.
+    /// Number by which the probes are stopped; distinct from the numbers of flows.
     pub flow: u32,
-    /// What they are made of.
+    /// Kind of probes.
     pub kind: ProbeKind,
-    /// The echo.
+    /// Address of the echo.
     pub to: SocketAddr,
-    /// When the first is sent, since the order came: probe flows side by side keep out of each other's way.
+    /// When the first probe is sent, from receipt of the order; keeps concurrent probe flows apart.
     pub offset: Nanos,
-    /// From one probe to the next, on average.
+    /// Mean interval between probes.
     pub interval: Nanos,
-    /// Part of each interval, from its start, in which its probe is due at a moment that the seed draws.
+    /// Initial part of each interval in which the probe is due, at a time drawn with the seed.
     pub jitter: Nanos,
-    /// What draws those moments.
+    /// Seed of the probe times.
     pub seed: u64,
-    /// For how long probes are sent; answers are awaited longer.
+    /// How long probes are sent; the wait for answers is longer.
     pub duration: Nanos,
-    /// How long after the last probe answers are awaited, unless all have come; of connections, how long each may take.
+    /// How long to wait for answers after the last probe, unless all have arrived; for connections, the timeout of each.
     pub patience: Nanos,
 }
 
-/// A flow as an agent is to carry it out.
+/// An order to an agent to carry out a flow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FlowOrder {
-    /// Its number within the session; each is used once.
+    /// Number of the flow in the session; never reused.
     pub flow: u32,
-    /// What the agent does.
+    /// Role of the agent.
     pub role: Role,
-    /// Where its streams come from.
+    /// Source of the flow's streams.
     #[serde(default, skip_serializing_if = "StreamSource::is_session")]
     pub source: StreamSource,
-    /// The flow. What it says of datagrams is in `datagrams`; the window is a receiver's, and the congestion control and the bytes to
-    /// end after are a sender's.
+    /// Specification of the flow. Its datagram options are in `datagrams`; the window applies to a receiver, congestion control and byte
+    /// limit to a sender.
     #[serde(flatten, with = "Ordered")]
     pub spec: FlowSpec,
-    /// Processors that the flow's threads are kept to, in turn.
+    /// CPUs to pin the flow's threads to, in turn.
     pub cpus: Option<CpuList>,
-    /// Its streams are of datagrams, as these are ordered; null where they are connections.
+    /// Datagram options; null if the streams are connections.
     pub datagrams: Option<DatagramOrder>,
 }
 
-/// A flow as the protocol writes it.
+/// A flow order as encoded in the protocol.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "FlowSpec")]
 struct Ordered {
@@ -201,23 +201,23 @@ struct Ordered {
     application: Application,
 }
 
-/// Past any size too: such an order is refused by an answer, and the session goes on.
+/// Accepts lengths above any limit: the order is then refused with an answer and the session continues.
 fn any_length<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ByteCount, D::Error> {
     u64::deserialize(deserializer).map(ByteCount::bytes)
 }
 
-/// What an end does in a flow.
+/// Role of an end in a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Reads.
+    /// Reads data.
     Receive,
-    /// Writes.
+    /// Writes data.
     Send,
 }
 
 impl FlowOrder {
-    /// What the end in this role has to know of a flow.
+    /// Returns the order for the end in this role.
     pub fn of(flow: u32, role: Role, source: StreamSource, spec: &FlowSpec) -> Self {
         let datagrams = spec.udp.as_ref().map(DatagramOrder::of);
         let spec = FlowSpec { udp: None, ..spec.clone() };
@@ -229,126 +229,126 @@ impl FlowOrder {
     }
 }
 
-/// Where an agent gets the streams of a flow from.
+/// Source of a flow's streams.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StreamSource {
-    /// From the session's client, each with a [`crate::session::Ticket`] or opened as [`crate::datagram`] says.
+    /// From the session's client, each with a [`crate::session::Ticket`] or opened as described in [`crate::datagram`].
     #[default]
     Session,
-    /// Owner: from those that connect to a port of the flow's own; streams of datagrams have one each, this one and those behind it.
+    /// Owner: from connections to a port of the flow's own; each datagram stream has its own port, from this one upwards.
     Listen {
-        /// Where; port 0 lets the kernel choose.
+        /// Address to listen on; port 0 lets the kernel choose.
         address: SocketAddr,
-        /// How long the streams are awaited.
+        /// How long to wait for the streams.
         patience: Nanos,
-        /// Fixes the receive buffer through the namespace's `tcp_rmem`, autotuning off.
+        /// Fixed receive buffer, set through the namespace's `tcp_rmem` and without autotuning.
         tcp_rmem_bytes: Option<u64>,
     },
     /// Owner: connects to an agent that listens.
     Connect {
-        /// The receiver.
+        /// Address of the receiver.
         to: SocketAddr,
-        /// When, since the flow was begun.
+        /// Delay before connecting, from the start of the flow.
         start: Nanos,
-        /// Deadline of each connect, and how long past the duration the receiver may take to end the flow.
+        /// Timeout of each connect, and how long past the duration the receiver may take to end the flow.
         patience: Nanos,
     },
 }
 
 impl StreamSource {
-    /// Whether any client of a session may order it.
+    /// Whether any client of a session may order this source.
     pub fn is_session(&self) -> bool {
         *self == Self::Session
     }
 }
 
-/// What an agent answers.
+/// An answer from an agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// Done.
+    /// The request succeeded.
     Done,
-    /// Of the agent's machine.
+    /// Facts about the agent's machine.
     Facts(Box<HostFacts>),
-    /// What came of a request for tuning, a [`crate::tuning::TuneAnswer`].
+    /// Result of a tuning request: a [`crate::tuning::TuneAnswer`].
     Tuned(Sealed),
-    /// Ready on this port.
+    /// The agent is listening on this port.
     Listening {
         /// The port.
         port: u16,
     },
-    /// The probes' outcome.
+    /// Result of probing.
     Probed(Probed),
-    /// What came of requests.
+    /// Result of the requests and responses.
     Exchanged(Exchanged),
-    /// What was received.
+    /// Result of the flow at the receiver.
     Received(Received),
-    /// What was sent.
+    /// Result of the flow at the sender.
     Sent(Sent),
-    /// Values of the sysctls that could be read.
+    /// Values of the sysctls that could be read, by name.
     Sysctls(BTreeMap<String, String>),
-    /// Of the host, since the agent began.
+    /// Host counters since the agent started.
     HostCounters(Box<HostCounters>),
-    /// Counters of the device.
+    /// Counters of a network device.
     Counters {
-        /// Packets that the stack received from it.
+        /// Packets received by the stack from the device.
         rx_packets: u64,
-        /// Packets that were read from it.
+        /// Packets read from the device.
         tx_packets: u64,
-        /// Packets that it received and dropped.
+        /// Received packets dropped by the device.
         rx_dropped: u64,
-        /// Packets that the stack sent and it dropped.
+        /// Sent packets dropped by the device.
         tx_dropped: u64,
     },
-    /// It could not be done.
+    /// The request failed.
     Failed {
-        /// The operation, its operand and the system's answer.
+        /// Operation, operand and system error.
         error: String,
     },
 }
 
-/// Outcome of a probe flow.
+/// Result of a probe flow.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Probed {
-    /// In order of sending.
+    /// Probes in order of sending.
     pub probes: Vec<ProbeSample>,
-    /// When the wait for answers ended, by the monotonic clock of the host.
+    /// When the wait for answers ended, by the host's monotonic clock.
     pub awaited_until_ns: u64,
 }
 
 /// One probe of a probe flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeSample {
-    /// When it was meant to be sent, by the monotonic clock of the host.
+    /// Scheduled time of sending, by the host's monotonic clock.
     pub due_at_ns: u64,
-    /// When it was sent, by the monotonic clock of the host.
+    /// Actual time of sending, by the host's monotonic clock.
     pub sent_at_ns: u64,
-    /// Its round trip; null where no answer came.
+    /// Round-trip time; null if no answer arrived.
     pub rtt_ns: Option<u64>,
-    /// Of it, the way there, where the echo has the same clock.
+    /// One-way delay to the echo, if both ends have the same clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub there_ns: Option<u64>,
-    /// How many probes had come to the echo when it answered, modulo 256, where it counts them.
+    /// Number of probes received by the echo when it answered, modulo 256, if it counts them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub echoed: Option<u8>,
-    /// Whether it was refused or could not be sent, so that no answer can come.
+    /// Whether the probe was refused or could not be sent, so that no answer is possible.
     pub failed: bool,
 }
 
 impl Probed {
-    /// Probes sent.
+    /// Returns the number of probes sent.
     pub fn sent(&self) -> u64 {
         self.probes.len() as u64
     }
 
-    /// What became of the probes that count within a time, by the monotonic clock of the host; an answer is possible for so long.
+    /// Returns the outcome of each probe that counts in a time range of the host's monotonic clock; an answer may take up to `patience`.
     pub fn outcomes(&self, within: &Range<u64>, patience: Nanos) -> impl Iterator<Item = ProbeOutcome> {
         let these = self.probes.iter().filter(|probe| within.contains(&probe.counts_from_ns()));
         these.map(move |probe| probe.outcome(self.awaited_until_ns, patience))
     }
 
-    /// All probes, since a moment of that clock.
+    /// Returns all probes as a series, with times from `since_ns` on the host's monotonic clock.
     pub fn series(&self, since_ns: u64, patience: Nanos) -> ProbeSeries {
         let since = |at_ns: u64| at_ns.wrapping_sub(since_ns) as i64;
         let point = |probe: &ProbeSample| {
@@ -361,19 +361,19 @@ impl Probed {
         ProbeSeries { counted_ns: None, points: self.probes.iter().map(point).collect() }
     }
 
-    /// Round trips of those that were answered, in order of sending.
+    /// Returns the round-trip times of the answered probes, in order of sending.
     pub fn round_trips_ns(&self) -> impl Iterator<Item = u64> {
         self.probes.iter().filter_map(|probe| probe.rtt_ns)
     }
 }
 
 impl ProbeSample {
-    /// Of a probe that has just been sent.
+    /// Returns a sample for a probe just sent, without an answer yet.
     pub const fn sent(due_at_ns: u64, sent_at_ns: u64) -> Self {
         Self { due_at_ns, sent_at_ns, rtt_ns: None, there_ns: None, echoed: None, failed: false }
     }
 
-    /// From when it counts: from when it was due, where it was sent late.
+    /// Time from which the probe counts: its scheduled time, if it was sent late.
     pub const fn counts_from_ns(&self) -> u64 {
         probes::counts_from(self.due_at_ns, self.sent_at_ns)
     }
@@ -389,115 +389,115 @@ impl ProbeSample {
     }
 }
 
-/// Outcome of a flow at the receiver.
+/// Result of a flow at the receiver.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Received {
-    /// When the first byte was read, by the monotonic clock of the host; null where none was.
+    /// When the first byte was read, by the host's monotonic clock; null if none was.
     pub first_byte_at_ns: Option<u64>,
-    /// Bytes read, omit included.
+    /// Bytes read, including the omitted start.
     pub bytes: u64,
-    /// From the first byte to the last sample.
+    /// Time from the first byte to the last sample.
     pub duration_ns: u64,
-    /// When counting began (the first sample past omit) and what had been read then.
+    /// Start of counting, at the first sample after the omitted time, and the bytes read by then.
     pub counted_from: Mark,
-    /// Bytes read of each stream between `counted_from` and the end.
+    /// Bytes read per stream between `counted_from` and the end.
     pub stream_bytes: Vec<u64>,
-    /// Readings.
+    /// Samples over time.
     pub samples: Vec<ReceiverSample>,
     /// `SO_RCVBUF` of the first stream.
     pub receive_buffer_bytes: Option<u64>,
-    /// Processor time of the process / wall clock.
+    /// CPU time of the process divided by elapsed time.
     pub cpu: f64,
-    /// The same of the busiest of this flow's threads; null from older ends.
+    /// CPU time of the flow's busiest thread divided by elapsed time; null from older ends.
     pub thread_cpu: Option<f64>,
-    /// Whether the first stream uses window scaling, as this end's kernel has it; null from older ends.
+    /// Whether the first stream uses window scaling, according to this end's kernel; null from older ends.
     pub window_scaling: Option<bool>,
-    /// What the first stream uses, as this end's kernel has it; absent from older ends.
+    /// TCP options in use on the first stream, according to this end's kernel; absent from older ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection: Option<Connection>,
-    /// How bytes were read.
+    /// Method by which bytes were read.
     #[serde(default)]
     pub method: ReceiveMethod,
-    /// Threads that read.
+    /// Number of reading threads.
     pub threads: Option<u32>,
-    /// What came of holding every byte against [`crate::pattern`]; null where that was not asked for.
+    /// Result of checking every byte against [`crate::pattern`]; null if no check was requested.
     pub check: Option<PayloadCheck>,
-    /// Why the flow ended.
+    /// Reason why the flow ended.
     pub ended: EndReason,
-    /// MTU of the first stream's path as this end's kernel knows it.
+    /// Path MTU of the first stream, as known to this end's kernel.
     pub path_mtu: Option<u32>,
-    /// Of a flow of datagrams, what became of them.
+    /// Datagram statistics; null for a flow of connections.
     pub datagrams: Option<DatagramsReceived>,
 }
 
-/// What became of datagrams at the receiver, all streams together.
+/// Datagram statistics at the receiver, over all streams.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DatagramsReceived {
-    /// By their numbers.
+    /// Counts by sequence number.
     pub counts: ArrivalCounts,
-    /// Of those missing, such as were dropped because the socket was full; null where the kernel does not report it.
+    /// Missing datagrams that were dropped because the socket buffer was full; null if the kernel does not report it.
     pub dropped: Option<u64>,
-    /// Where a stream had no mark of its end; null where all had, and from older ends.
+    /// Details if a stream ended without an end mark; null if all had one, and from older ends.
     pub open_end: Option<OpenEnd>,
-    /// RFC 3550, the largest of the streams.
+    /// Jitter by RFC 3550, the largest of all streams.
     pub jitter_ns: Option<u64>,
-    /// This end's clock at arrival less the sender's at departure.
+    /// Transit times: receiver clock at arrival minus sender clock at departure.
     pub transits: Option<TransitSummary>,
-    /// Whether times of arrival are the kernel's.
+    /// Whether arrival times are kernel timestamps.
     pub stamped: bool,
 }
 
-/// How a flow of datagrams ended of whose end no mark came, all streams together. With what the sender says it sent it shows how many
+/// State of a datagram flow that ended without end marks, over all streams. With the sender's count it yields how many datagrams
 /// were dropped at the end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenEnd {
-    /// Datagrams that are known to have been sent: by the marks, or by the highest number that came.
+    /// Datagrams known to have been sent: by end marks, or by the highest number received.
     pub numbered: u64,
-    /// Those dropped, because the socket was full, after the last that came, at most.
+    /// Upper bound on datagrams dropped after the last one received because the socket buffer was full.
     pub dropped_at_most: u64,
 }
 
-/// What a sender did of datagrams, all streams together.
+/// Datagram statistics at the sender, over all streams.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct DatagramsSent {
-    /// Payload of each.
+    /// Payload bytes per datagram.
     pub payload_bytes: u64,
-    /// Given to the kernel.
+    /// Datagrams passed to the kernel.
     pub sent: u64,
-    /// Too late to be sent at their time, and left out.
+    /// Datagrams skipped because their time had passed.
     pub left_out: u64,
-    /// How long it sent.
+    /// Duration of sending.
     pub duration_ns: u64,
-    /// From one call to the next.
+    /// Time between consecutive send calls.
     pub gaps: Option<Distribution>,
-    /// Most of one call.
+    /// Most datagrams sent in one call.
     pub burst_max: u64,
 }
 
 impl Received {
-    /// How long it was counted; zero where the flow ended within its omit.
+    /// Returns the counted time; zero if the flow ended within the omitted time.
     pub fn counted_ns(&self) -> u64 {
         self.duration_ns.saturating_sub(self.counted_from.at_ns)
     }
 
-    /// When it was counted, by the monotonic clock of the receiving host; `None` where no byte came.
+    /// Returns the counted time range, by the receiver's monotonic clock; `None` if no byte arrived.
     pub fn counted_within(&self) -> Option<Range<u64>> {
         let first = self.first_byte_at_ns?;
         let end = first.saturating_add(self.duration_ns);
         Some(first.saturating_add(self.counted_from.at_ns).min(end)..end)
     }
 
-    /// Bytes that came while it was counted; none where all came with the first reading.
+    /// Returns the bytes received in the counted time; none if all arrived with the first sample.
     pub fn counted_bytes(&self) -> u64 {
         self.bytes.saturating_sub(self.counted_from.bytes)
     }
 
-    /// Bit/s while it was counted, of all streams together.
+    /// Returns the goodput over the counted time, all streams together, bit/s.
     pub fn goodput_bps(&self) -> f64 {
         self.rate_bps(self.counted_bytes())
     }
 
-    /// The same of each stream.
+    /// Returns the goodput of each stream over the counted time, bit/s.
     pub fn stream_goodput_bps(&self) -> Vec<f64> {
         self.stream_bytes.iter().map(|&bytes| self.rate_bps(bytes)).collect()
     }
@@ -511,70 +511,70 @@ impl Received {
 }
 
 impl Sent {
-    /// The windows that the sender saw after so long.
+    /// Returns the windows that the sender saw after the omitted time.
     pub fn windows_seen(&self, omit: Nanos) -> Vec<f64> {
         let counted = self.samples.iter().filter(|s| s.at_ns >= omit.as_ns());
         counted.filter_map(|s| s.snd_wnd_bytes).filter(|&w| w > 0).map(|w| w as f64).collect()
     }
 }
 
-/// A moment of a flow.
+/// A point in time of a flow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
-    /// Since the first byte.
+    /// Time since the first byte.
     pub at_ns: u64,
-    /// Bytes so far.
+    /// Bytes up to then.
     pub bytes: u64,
 }
 
-/// Outcome of a flow at the sender.
+/// Result of a flow at the sender.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sent {
     /// Bytes accepted by the kernel.
     pub bytes: u64,
-    /// Congestion control as read back.
+    /// Congestion control in use, as read back.
     pub congestion: String,
     /// Payload bytes of a full segment.
     pub mss: Option<u64>,
-    /// Readings.
+    /// Samples over time.
     pub samples: Vec<SenderSample>,
-    /// Congestion events of the first stream; none from older ends.
+    /// Congestion events of the first stream; empty from older ends.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loss_episodes: Vec<LossEpisode>,
-    /// Of several streams, what the kernel counted of each; none from older ends.
+    /// Kernel counters of each stream if there are several; empty from older ends.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub streams: Vec<StreamReport>,
-    /// Segments sent again, all streams.
+    /// Retransmitted segments, all streams.
     pub retransmits: Option<u64>,
-    /// Segments that the receiver had already, as it reported to the sender (DSACK, RFC 2883), all streams.
+    /// Retransmitted segments that the receiver already had, by its reports to the sender (DSACK, RFC 2883), all streams.
     pub needless_retransmits: Option<u64>,
-    /// Processor time of the process / wall clock.
+    /// CPU time of the process divided by elapsed time.
     pub cpu: f64,
-    /// The same of the busiest of this flow's threads; null from older ends.
+    /// CPU time of the flow's busiest thread divided by elapsed time; null from older ends.
     pub thread_cpu: Option<f64>,
-    /// Whether the first stream uses window scaling, as this end's kernel has it; null from older ends.
+    /// Whether the first stream uses window scaling, according to this end's kernel; null from older ends.
     pub window_scaling: Option<bool>,
-    /// What the first stream uses, as this end's kernel has it; absent from older ends.
+    /// TCP options in use on the first stream, according to this end's kernel; absent from older ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection: Option<Connection>,
-    /// How bytes were given to the kernel.
+    /// Method by which bytes were passed to the kernel.
     #[serde(default)]
     pub method: SendMethod,
-    /// Ways that were tried before one was kept; none where there was one, or the path was slower than all.
+    /// Send methods tried before one was chosen; empty if there was only one, or the path was slower than all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tried: Vec<TriedWay>,
-    /// Threads that sent.
+    /// Number of sending threads.
     pub threads: Option<u32>,
-    /// Whether the bytes were those of [`crate::pattern`].
+    /// Whether the payload was the pattern of [`crate::pattern`].
     #[serde(default)]
     pub patterned: bool,
-    /// Rate that each connection was held to, bit/s.
+    /// Pacing rate of each connection, bit/s.
     pub pacing_bps: Option<u64>,
-    /// `SO_SNDBUF` of the first stream, at the end.
+    /// `SO_SNDBUF` of the first stream at the end.
     pub send_buffer_bytes: Option<u64>,
-    /// MTU of the first stream's path as this end's kernel knows it.
+    /// Path MTU of the first stream, as known to this end's kernel.
     pub path_mtu: Option<u32>,
-    /// Of a flow of datagrams, what was done of them.
+    /// Datagram statistics; null for a flow of connections.
     pub datagrams: Option<DatagramsSent>,
 }
 

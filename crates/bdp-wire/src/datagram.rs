@@ -1,5 +1,5 @@
-//! Datagrams of a flow, specified in `docs/protocol.md`: how a stream is opened, so that the server sends to nobody who did
-//! not ask, and what each datagram begins with.
+//! Datagrams of a flow, specified in `docs/protocol.md`: the handshake that opens a stream, so that the server sends only to clients
+//! that asked, and the header of each datagram.
 
 use aws_lc_rs::hmac;
 use bdp_model::udp::UdpRequest;
@@ -7,50 +7,50 @@ use serde::{Deserialize, Serialize};
 
 use crate::session::{Key, MAGIC, PREAMBLE_BYTES, VERSION};
 
-/// Bytes of an [`Opening`].
+/// Length of an [`Opening`], bytes.
 pub const OPENING_BYTES: usize = PREAMBLE_BYTES + 56;
-/// Bytes of a [`Header`], and so of the smallest datagram.
+/// Length of a [`Header`], bytes, and so of the smallest datagram.
 pub const HEADER_BYTES: usize = PREAMBLE_BYTES + 24;
-/// Largest payload of a datagram: what the length field of IPv4 leaves (RFC 768, RFC 791).
+/// Largest payload of a datagram, bytes: limited by the length field of IPv4 (RFC 768, RFC 791).
 pub const LONGEST_DATAGRAM: u32 = 65_507;
 
-/// What the server makes of an address and a stream, which only who receives at that address can know.
+/// Value that the server derives from an address and a stream; only a receiver at that address can know it.
 pub type Cookie = [u8; 16];
 
-/// A step of the opening of a stream.
+/// A step in opening a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Client: what is the cookie of my address?
+    /// Client: request the cookie.
     Ask,
-    /// Server: this one; and this is my clock.
+    /// Server: return the cookie and its clock.
     Tell,
-    /// Client: here it is.
+    /// Client: return the cookie.
     Prove,
-    /// Server: the stream is open.
+    /// Server: confirm that the stream is open.
     Open,
 }
 
-/// One of the four datagrams that open a stream. All are of one size: nothing is amplified.
+/// One of the four datagrams that open a stream. All have the same size, so nothing is amplified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Opening {
-    /// Which of the four.
+    /// Step of the handshake.
     pub step: Step,
-    /// The session.
+    /// Session key.
     pub key: Key,
-    /// The flow.
+    /// Flow number.
     pub flow: u32,
-    /// Which of its streams, from 0.
+    /// Stream index within the flow, from 0.
     pub stream: u32,
-    /// Zero until it is known.
+    /// Cookie; zero until known.
     pub cookie: Cookie,
-    /// When the client sent what this answers, or sent this, by its own clock.
+    /// Time at which the client sent this datagram or the one it answers, by the client's clock.
     pub client_ns: u64,
-    /// When the server answered, by its own clock; zero from the client.
+    /// Time of the server's answer, by its own clock; zero from the client.
     pub server_ns: u64,
 }
 
 impl Opening {
-    /// As bytes.
+    /// Encodes the datagram.
     pub fn encode(&self) -> [u8; OPENING_BYTES] {
         let kind = match self.step {
             Step::Ask => 4,
@@ -69,7 +69,7 @@ impl Opening {
         bytes
     }
 
-    /// From exactly its bytes; `None` of anything else.
+    /// Decodes a datagram of exactly [`OPENING_BYTES`]; `None` for anything else.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; OPENING_BYTES] = bytes.try_into().ok()?;
         let step = match bytes[5] {
@@ -93,7 +93,7 @@ impl Opening {
         })
     }
 
-    /// The cookie of this stream for a client at `address`, by a secret of the server's.
+    /// Returns the cookie of this stream for a client at `address`, derived from the server's secret.
     pub fn cookie_for(&self, secret: &[u8; 32], address: &str) -> Cookie {
         let mut mac = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, secret));
         mac.update(&self.key);
@@ -105,7 +105,7 @@ impl Opening {
         cookie
     }
 
-    /// What every datagram of the stream bears: the first half of its cookie.
+    /// Returns the tag of every datagram of the stream: the first half of its cookie.
     pub fn tag(&self) -> [u8; 8] {
         let mut tag = [0; 8];
         tag.copy_from_slice(&self.cookie[..8]);
@@ -113,21 +113,21 @@ impl Opening {
     }
 }
 
-/// What a datagram of a stream begins with; payload follows.
+/// Header of a datagram; the payload follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// Whether there are no more; its number is then how many there were.
+    /// Whether this is the end mark; `number` is then the count of datagrams.
     pub last: bool,
-    /// The stream's.
+    /// Tag of the stream.
     pub tag: [u8; 8],
-    /// Which, from 0.
+    /// Datagram number, from 0.
     pub number: u64,
-    /// When it was sent, by the sender's own clock.
+    /// Time of sending, by the sender's own clock.
     pub sent_ns: u64,
 }
 
 impl Header {
-    /// Writes it to the beginning of a datagram.
+    /// Writes the header to the start of a datagram.
     pub fn write(&self, datagram: &mut [u8; HEADER_BYTES]) {
         datagram[..8].copy_from_slice(&preamble(if self.last { 9 } else { 8 }));
         datagram[8..16].copy_from_slice(&self.tag);
@@ -135,12 +135,12 @@ impl Header {
         datagram[24..].copy_from_slice(&self.sent_ns.to_be_bytes());
     }
 
-    /// From the beginning of a datagram of the stream with this tag; `None` of anything else.
+    /// Reads the header of a datagram of the stream with this tag; `None` for anything else.
     pub fn read(datagram: &[u8], tag: &[u8; 8]) -> Option<Self> {
         Self::of_any(datagram).filter(|header| header.tag == *tag)
     }
 
-    /// From the beginning of a datagram of whatever stream.
+    /// Reads the header of a datagram of any stream.
     pub fn of_any(datagram: &[u8]) -> Option<Self> {
         let bytes = datagram.first_chunk::<HEADER_BYTES>()?;
         let last = bytes[5] == 9;
@@ -161,22 +161,22 @@ const fn preamble(kind: u8) -> [u8; PREAMBLE_BYTES] {
     [a, b, c, d, VERSION, kind, 0, 0]
 }
 
-/// What makes a flow one of datagrams.
+/// Options of a datagram flow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DatagramOrder {
-    /// Payload of a datagram that the server sends; null is what its path's MTU holds.
+    /// Payload bytes of each datagram that the server sends; null for the most that the path MTU allows.
     pub payload_bytes: Option<u32>,
-    /// Payload of each stream that the server sends, bit/s; null is as fast as it can.
+    /// Payload rate of each stream that the server sends, bit/s; null for as fast as possible.
     pub rate_bps: Option<u64>,
-    /// Whether they may not be fragmented.
+    /// Whether datagrams must not be fragmented.
     #[serde(default)]
     pub dont_fragment: bool,
-    /// MTU of the path as the client found it: a server that chooses the payload chooses none that is too long for that.
+    /// Path MTU found by the client; if the server chooses the payload, it does not exceed this.
     pub path_mtu: Option<u32>,
 }
 
 impl DatagramOrder {
-    /// Of what is asked for, over a path of which nothing has been found.
+    /// Returns the options for a request over a path that has not been probed.
     pub fn of(udp: &UdpRequest) -> Self {
         Self {
             payload_bytes: udp.datagram_bytes,
@@ -211,7 +211,7 @@ mod tests {
             for cut in 0..bytes.len() {
                 assert_eq!(Opening::decode(&bytes[..cut]), None);
             }
-            // It is no beginning of a connection.
+            // Not a valid start of a connection.
             assert!(Preamble::decode(&bytes).is_err());
             for broken in 0..8 {
                 let mut bytes = bytes;

@@ -1,40 +1,40 @@
-//! Messages that a server sends back with the times of their arrival and return, specified in `docs/protocol.md`: each a
-//! datagram, or so many bytes of a connection of kind echo. What is behind the first bytes is payload.
+//! Messages that a server echoes with the times of arrival and return, specified in `docs/protocol.md`: each a
+//! datagram, or as many bytes of a connection of kind echo. The rest of a message is payload.
 
 use crate::session::{Key, Kind, PREAMBLE_BYTES, Preamble};
 
-/// Bytes of the smallest message: preamble, key, number, arrival, return.
+/// Length of the smallest message, bytes: preamble, key, number, arrival, return.
 pub const ECHO_BYTES: usize = PREAMBLE_BYTES + 40;
-/// Bytes of the largest: the payload of the largest datagram (RFC 768 and 791).
+/// Length of the largest message, bytes: the payload of the largest datagram (RFC 768 and 791).
 pub const LONGEST_ECHO: usize = 65_507;
 
-/// Set in the time of an arrival that the kernel stamped.
+/// Bit set in an arrival time that the kernel stamped.
 const BY_KERNEL: u64 = 1 << 63;
 
-/// The beginning of a message.
+/// Header of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Echo {
-    /// The session.
+    /// Session key.
     pub key: Key,
-    /// Which, from 0.
+    /// Message number, from 0.
     pub number: u64,
-    /// When it came to the server and when it left; `None` until it has.
+    /// Times of arrival at and departure from the server; `None` in a request.
     pub far: Option<FarStamps>,
 }
 
 /// Times at the server, nanoseconds since 1970 by its clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FarStamps {
-    /// Arrival.
+    /// Time of arrival.
     pub arrived_ns: u64,
-    /// Whether the kernel stamped the arrival, rather than the program when it got to it.
+    /// Whether the arrival time is a kernel timestamp, rather than taken by the program after reading.
     pub by_kernel: bool,
-    /// Just before it was sent back.
+    /// Time just before the message was returned.
     pub returned_ns: u64,
 }
 
 impl Echo {
-    /// Puts the beginning into a message. Panics where it has fewer than [`ECHO_BYTES`].
+    /// Writes the header into a message. Panics if the message is shorter than [`ECHO_BYTES`].
     pub fn put(&self, message: &mut [u8]) {
         let (arrived, returned) = self.far.map_or((0, 0), |far| {
             (far.arrived_ns & !BY_KERNEL | if far.by_kernel { BY_KERNEL } else { 0 }, far.returned_ns)
@@ -46,7 +46,7 @@ impl Echo {
         message[40..48].copy_from_slice(&returned.to_be_bytes());
     }
 
-    /// From a whole message; `None` of anything else.
+    /// Reads the header of a whole message; `None` for anything else.
     pub fn read(message: &[u8]) -> Option<Self> {
         let bytes: &[u8; ECHO_BYTES] = message.first_chunk()?;
         if bytes[..8] != Preamble::new(Kind::Echo).encode() || message.len() > LONGEST_ECHO {

@@ -6,10 +6,10 @@ use bdp_model::plain::of_json;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Bytes of a frame that are made at a time.
+/// Size of the pieces in which a frame is written, bytes.
 const PIECE_BYTES: usize = 32 << 10;
 
-/// Longest body that is accepted. A case's samples stay far below it.
+/// Longest body that is accepted, bytes. The samples of a case stay far below it.
 pub const LONGEST_BODY: usize = 64 << 20;
 
 /// Why a frame could not be read or written.
@@ -18,18 +18,18 @@ pub enum FrameError {
     /// The other end closed the stream between two frames.
     #[error("the other end closed the control stream")]
     Closed,
-    /// Nothing came within the reader's deadline.
+    /// Nothing arrived within the reader's deadline.
     #[error("no answer on the control stream within its deadline")]
     Silent,
-    /// The length is beyond what the reader takes, [`LONGEST_BODY`] at most.
+    /// The length exceeds the reader's limit, [`LONGEST_BODY`] at most.
     #[error("a frame of {length} bytes exceeds the maximum of {longest}")]
     TooLong {
-        /// What the frame claims.
+        /// Length in the frame's header.
         length: usize,
-        /// What is taken.
+        /// Longest length accepted.
         longest: usize,
     },
-    /// The body is not the message that was expected.
+    /// The body is not the expected message.
     #[error("invalid message: {}", of_json(.0))]
     Malformed(#[from] serde_json::Error),
     /// The stream failed.
@@ -49,7 +49,7 @@ impl From<io::Error> for FrameError {
     }
 }
 
-/// A message as the bytes of its frame.
+/// Encodes a message as a frame.
 pub fn encode(message: &impl Serialize) -> Result<Vec<u8>, FrameError> {
     let mut bytes = vec![0; 4];
     serde_json::to_writer(&mut bytes, message)?;
@@ -61,7 +61,7 @@ pub fn encode(message: &impl Serialize) -> Result<Vec<u8>, FrameError> {
     Ok(bytes)
 }
 
-/// Writes one message, piece by piece: a long one is never in memory as a whole.
+/// Writes one message piece by piece, so that a long one is never in memory as a whole.
 pub fn write(writer: &mut impl Write, message: &impl Serialize) -> Result<(), FrameError> {
     let mut length = Length(0);
     serde_json::to_writer(&mut length, message)?;
@@ -75,7 +75,7 @@ pub fn write(writer: &mut impl Write, message: &impl Serialize) -> Result<(), Fr
     Ok(pieces.flush()?)
 }
 
-/// Counts what is written.
+/// A writer that counts bytes.
 struct Length(usize);
 
 impl Write for Length {
@@ -89,7 +89,7 @@ impl Write for Length {
     }
 }
 
-/// Reads one message. Memory grows with what arrives, never with what the length claims.
+/// Reads one message. Memory grows with the data received, not with the claimed length.
 pub fn read<M: DeserializeOwned>(reader: &mut impl Read) -> Result<M, FrameError> {
     read_bounded(reader, LONGEST_BODY)
 }
@@ -110,13 +110,13 @@ pub fn read_bounded<M: DeserializeOwned>(reader: &mut impl Read, longest: usize)
     Ok(serde_json::from_slice(&body)?)
 }
 
-/// Takes one message off the front of what has arrived: the message and the length of its frame, or `None` until the
-/// frame is whole.
+/// Decodes one message from the start of the bytes received: the message and the length of its frame, or `None` until the
+/// frame is complete.
 pub fn decode<M: DeserializeOwned>(arrived: &[u8]) -> Result<Option<(M, usize)>, FrameError> {
     decode_bounded(arrived, LONGEST_BODY)
 }
 
-/// The same of a message of at most `longest` bytes.
+/// Decodes one message of at most `longest` bytes, as [`decode`] does.
 pub fn decode_bounded<M: DeserializeOwned>(
     arrived: &[u8],
     longest: usize,

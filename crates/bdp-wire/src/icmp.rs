@@ -1,45 +1,45 @@
-//! ICMP's errors (RFC 792, RFC 4443), and the packet that each quotes the beginning of.
+//! ICMP errors (RFC 792, RFC 4443) and the packets they quote.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Type of "destination unreachable" of IPv4, and its code for a packet that is too long.
+/// ICMPv4 type "destination unreachable".
 pub const UNREACHABLE_V4: u8 = 3;
-/// "Fragmentation needed" (RFC 1191).
+/// ICMPv4 code "fragmentation needed" (RFC 1191).
 pub const TOO_LONG_V4: u8 = 4;
-/// "Port unreachable".
+/// ICMPv4 code "port unreachable".
 pub const PORT_V4: u8 = 3;
-/// Type of "time exceeded".
+/// ICMPv4 type "time exceeded".
 pub const EXCEEDED_V4: u8 = 11;
-/// Type of "destination unreachable" of IPv6.
+/// ICMPv6 type "destination unreachable".
 pub const UNREACHABLE_V6: u8 = 1;
-/// "Port unreachable".
+/// ICMPv6 code "port unreachable".
 pub const PORT_V6: u8 = 4;
-/// Type of "packet too big".
+/// ICMPv6 type "packet too big".
 pub const TOO_LONG_V6: u8 = 2;
-/// Type of "time exceeded".
+/// ICMPv6 type "time exceeded".
 pub const EXCEEDED_V6: u8 = 3;
 
-/// The fixed part of the header of an ICMP message.
+/// Length of the fixed ICMP header, bytes.
 const MESSAGE_HEADER: usize = 8;
 const IPV6_HEADER: usize = 40;
 
-/// What an error quotes of a packet.
+/// The packet quoted in an ICMP error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quote<'a> {
-    /// Type of service or traffic class, as it came to whoever reports the error.
+    /// Type of service or traffic class with which the packet reached the reporting node.
     pub octet: u8,
-    /// Hops that it had left there.
+    /// Remaining hop limit at the reporting node.
     pub hops_left: u8,
-    /// Where it was going.
+    /// Destination address.
     pub to: IpAddr,
-    /// What it carried: 1 ICMP, 6 TCP, 17 UDP, 58 ICMPv6. Extension headers of IPv6 are not followed.
+    /// Protocol number: 1 ICMP, 6 TCP, 17 UDP, 58 ICMPv6. Extension headers of IPv6 are not followed.
     pub protocol: u8,
-    /// The beginning of that, its header first; at least 8 bytes by either RFC, and whatever came.
+    /// Start of the payload, beginning with its header; both RFCs require at least 8 bytes, but any number may arrive.
     pub transport: &'a [u8],
 }
 
 impl<'a> Quote<'a> {
-    /// Of an IPv4 packet that holds an error; `None` of any other packet.
+    /// Returns the packet quoted in an IPv4 packet; `None` if that is not an ICMP error.
     pub fn of_ipv4(packet: &'a [u8]) -> Option<Self> {
         const ICMP: u8 = 1;
         let (header, message) = split_ipv4(packet)?;
@@ -52,7 +52,7 @@ impl<'a> Quote<'a> {
         Some(Self { octet: quoted[1], hops_left: quoted[8], to: to.into(), protocol: quoted[9], transport })
     }
 
-    /// Of an ICMPv6 message, which a raw socket gives without its IP header; `None` of what is no error.
+    /// Returns the packet quoted in an ICMPv6 message, as read from a raw socket without its IP header; `None` if it is not an error.
     pub fn of_ipv6(message: &'a [u8]) -> Option<Self> {
         const ERRORS_BELOW: u8 = 128;
         if *message.first()? >= ERRORS_BELOW {
@@ -73,7 +73,7 @@ impl<'a> Quote<'a> {
         })
     }
 
-    /// The ports of a UDP datagram or a TCP segment, or the identifier and number of an echo.
+    /// Returns the ports of a UDP datagram or TCP segment, or the identifier and sequence number of an echo.
     pub fn ports(&self) -> Option<(u16, u16)> {
         let at = match self.protocol {
             6 | 17 => 0,
@@ -85,7 +85,7 @@ impl<'a> Quote<'a> {
     }
 }
 
-/// The header of an IPv4 packet, and what follows.
+/// Splits an IPv4 packet into header and payload.
 fn split_ipv4(packet: &[u8]) -> Option<(&[u8], &[u8])> {
     let first = *packet.first()?;
     let length = usize::from(first & 0xf) * 4;
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(quote.to, "10.0.9.2".parse::<IpAddr>().unwrap());
         assert_eq!(quote.ports(), Some((40_000, 33_435)));
         assert_eq!(quote.transport, datagram);
-        // An answer to an echo quotes nothing, and what is cut short is none.
+        // An echo reply quotes nothing, and a truncated message is not an error.
         assert_eq!(Quote::of_ipv4(&ipv4(0, 64, 1, &[0; 64])), None);
         for length in 0..48 {
             assert_eq!(Quote::of_ipv4(&packet[..length]), None, "{length}");

@@ -1,10 +1,11 @@
 //! bdp's protocols as bytes and messages, without sockets.
 //!
-//! A host of whatever kind is driven by one agent over one control stream: frames of a big-endian length and a JSON
-//! body. [`frame`] turns bytes into messages and back; [`setup`] is what the lab says to make a host of a process,
-//! [`control`] what a case says to make it work. [`session`] is what two machines say to each other, [`proof`] how
-//! they know each other, [`datagram`] what their flows of UDP are made of, [`pattern`] what they send when every byte is checked.
-//! [`tuning`] is what a client says of a host's settings. [`icmp`] reads what routers quote. [`iperf2`] and [`iperf3`] are the protocols of those programs. [`stranger`] names the protocol of a client that speaks none of these.
+//! Each host, of any kind, is driven by one agent over one control stream: frames of a big-endian length and a JSON
+//! body. [`frame`] converts between bytes and messages; [`setup`] has the messages that make a process a host of the lab,
+//! [`control`] those that make it work in a case. [`session`] is the protocol between two machines, [`proof`] their
+//! authentication, [`datagram`] the datagrams of their UDP flows, [`pattern`] the payload sent when every byte is checked.
+//! [`tuning`] has the messages about host settings. [`icmp`] reads the packets quoted by routers. [`iperf2`] and [`iperf3`] are the
+//! protocols of those programs. [`stranger`] identifies clients that speak none of these.
 #![forbid(unsafe_code)]
 
 pub mod control;

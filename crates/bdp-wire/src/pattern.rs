@@ -1,21 +1,23 @@
-//! Payload that shows where in its stream each byte stands, so that a receiver can check every one.
+//! Payload in which each byte is determined by its position in the stream, so that a receiver can check every byte.
 //!
-//! Byte `i` of stream `s` is byte `i % 8`, least significant first, of the 64-bit word `(s + 1) * STREAM + (i / 8) * STEP`. Words of
-//! one stream repeat after 2^64; those of two streams meet nowhere near. Additions alone make it, so that
-//! a processor makes and checks several words at a time.
+//! Byte `i` of stream `s` is byte `i % 8`, least significant first, of the 64-bit word `(s + 1) * STREAM + (i
+//! 8) * STEP`. The words
+//! of one stream repeat after 2^64; two streams do not overlap in practice. Only additions are needed, so
+//! a processor generates and checks several words at a time.
 
-/// From one word to the next: 2^64 / the golden ratio, odd, so that all words differ.
+/// Difference between consecutive words: 2^64
+/// the golden ratio, odd, so that all words differ.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-/// From one stream to the next.
+/// Difference between consecutive streams.
 const STREAM: u64 = 0xd1b5_4a32_d192_ed03;
-/// Bytes that are looked at together before they are looked at one by one.
+/// Bytes compared as a block before a mismatch is located byte by byte.
 const BLOCK_BYTES: usize = 4096;
 
 fn word(stream: u32, index: u64) -> u64 {
     (u64::from(stream) + 1).wrapping_mul(STREAM).wrapping_add(index.wrapping_mul(STEP))
 }
 
-/// Fills `room` with the bytes of a stream from `at` on.
+/// Fills `room` with the bytes of a stream from offset `at`.
 pub fn fill(stream: u32, at: u64, room: &mut [u8]) {
     let (head, rest) = room.split_at_mut(head_bytes(at, room.len()));
     for (i, byte) in (at..).zip(head) {
@@ -32,7 +34,7 @@ pub fn fill(stream: u32, at: u64, room: &mut [u8]) {
     }
 }
 
-/// Bytes before the next whole word.
+/// Returns the number of bytes before the next whole word.
 fn head_bytes(at: u64, length: usize) -> usize {
     (((8 - at % 8) % 8) as usize).min(length)
 }
@@ -41,7 +43,7 @@ fn byte_at(stream: u32, at: u64) -> u8 {
     word(stream, at / 8).to_le_bytes()[(at % 8) as usize]
 }
 
-/// Holds the bytes of one stream, in order, against what they should be.
+/// Checks the bytes of one stream, in order, against the pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checker {
     stream: u32,
@@ -51,7 +53,7 @@ pub struct Checker {
 }
 
 impl Checker {
-    /// Of a stream from its first byte.
+    /// Returns a checker that starts at the first byte of a stream.
     pub const fn new(stream: u32) -> Self {
         Self { stream, at: 0, wrong_bytes: 0, first_wrong: None }
     }
@@ -71,22 +73,22 @@ impl Checker {
         self.compare(tail);
     }
 
-    /// Bytes checked so far.
+    /// Number of bytes checked so far.
     pub const fn checked_bytes(&self) -> u64 {
         self.at
     }
 
-    /// Bytes that were others than they should be.
+    /// Number of bytes that differ from the pattern.
     pub const fn wrong_bytes(&self) -> u64 {
         self.wrong_bytes
     }
 
-    /// Where in the stream the first of them stood.
+    /// Offset in the stream of the first wrong byte.
     pub const fn first_wrong(&self) -> Option<u64> {
         self.first_wrong
     }
 
-    /// Of a block of whole words.
+    /// Whether a block of whole words matches the pattern.
     fn is_right(&self, block: &[u8]) -> bool {
         let mut expected = word(self.stream, self.at / 8);
         let mut differing = 0;

@@ -1,30 +1,30 @@
-//! A probe of the lab: a UDP datagram of 16 bytes that its echo sends back. In the five bytes that are zero when it is sent the echo writes how long
-//! it was under way until then, and how many of the same sender had come. All hosts of a lab have one clock.
+//! A probe of the lab: a UDP datagram of 16 bytes that its echo returns. Five bytes are zero when sent; the echo fills in the one-way delay
+//! and the number of probes received from this sender. All hosts of a lab share one clock.
 //!
-//! The emulator between the two hosts reads it too: the stamp of each probe, beside the times at which the emulator read
-//! and released it, says where a round trip's time went.
+//! The emulator between the two hosts reads probes too: the probe's timestamp, with the times at which the emulator read
+//! and released it, shows where the round trip's time was spent.
 
-/// Bytes of a probe's payload.
+/// Length of a probe's payload, bytes.
 pub const PROBE_BYTES: usize = 16;
 /// UDP's protocol number (IANA).
 const UDP: u8 = 17;
 const UDP_HEADER_BYTES: usize = 8;
-/// Unit of the way there as an echo writes it: 68 s are the most.
+/// Unit of the one-way delay written by an echo; the maximum is 68 s.
 const THERE_UNIT_NS: u64 = 16;
-/// Bits of a number.
+/// Mask of a probe number.
 const NUMBERS: u64 = (1 << 24) - 1;
 
-/// What a probe carries, big-endian in this order.
+/// Content of a probe, big-endian in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Probe {
-    /// Its number within its flow, from 0 to 2^24 - 1: a day of a hundred a second has fewer.
+    /// Number within the flow, from 0 to 2^24 - 1: enough for a day at 100 per second.
     pub number: u64,
-    /// When it was sent, by the machine's monotonic clock.
+    /// Time of sending, by the machine's monotonic clock.
     pub sent_at_ns: u64,
 }
 
 impl Probe {
-    /// As bytes.
+    /// Encodes the probe.
     pub fn encode(self) -> [u8; PROBE_BYTES] {
         let mut bytes = [0; PROBE_BYTES];
         bytes[..8].copy_from_slice(&self.number.to_be_bytes());
@@ -32,14 +32,14 @@ impl Probe {
         bytes
     }
 
-    /// From a payload of exactly a probe's length.
+    /// Decodes a payload of exactly a probe's length.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; PROBE_BYTES] = bytes.try_into().ok()?;
         let word = |at: usize| u64::from_be_bytes(std::array::from_fn(|i| bytes[at + i]));
         Some(Self { number: word(0) & NUMBERS, sent_at_ns: word(8) })
     }
 
-    /// Writes into a probe's payload how long it took to the echo, which has it now, and how many have come there with it.
+    /// Writes into a probe's payload its delay up to the echo, at `now_ns`, and the number of probes received, this one included.
     pub fn note_arrival(bytes: &mut [u8; PROBE_BYTES], now_ns: u64, count: u64) {
         let Some(probe) = Self::decode(bytes) else { return };
         let took = now_ns.saturating_sub(probe.sent_at_ns).div_ceil(THERE_UNIT_NS).max(1);
@@ -47,18 +47,18 @@ impl Probe {
         bytes[4] = count as u8;
     }
 
-    /// How many probes of its sender had come to the echo, modulo 256, as that noted it; `None` where it noted nothing.
+    /// Number of probes from this sender that the echo had received, modulo 256; `None` if the echo wrote nothing.
     pub fn echoed(bytes: &[u8]) -> Option<u8> {
         Self::there_ns(bytes).and(bytes.get(4).copied())
     }
 
-    /// How long it took to the echo, to 16 ns, as that noted it; `None` where it noted nothing.
+    /// One-way delay to the echo, to 16 ns; `None` if the echo wrote nothing.
     pub fn there_ns(bytes: &[u8]) -> Option<u64> {
         let took = u32::from_be_bytes(bytes.get(..4)?.try_into().ok()?);
         (took > 0).then(|| u64::from(took) * THERE_UNIT_NS)
     }
 
-    /// From an IP packet, IPv4 or IPv6 without extension headers, that carries a datagram of a probe's length.
+    /// Decodes the probe in an IP packet: IPv4, or IPv6 without extension headers, with a datagram of a probe's length.
     pub fn of_packet(packet: &[u8]) -> Option<Self> {
         let header_bytes = match packet.first()? >> 4 {
             4 if *packet.get(9)? == UDP => usize::from(packet[0] & 0x0f) * 4,
@@ -69,17 +69,17 @@ impl Probe {
     }
 }
 
-/// The probes of one sender that came to an echo: each counts once, where it is not more than 64 behind the latest.
+/// Count of the probes that an echo received from one sender, without duplicates; probes over 64 behind the latest are ignored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EchoCount {
     latest: u64,
-    /// Which of the latest 64 came: the lowest bit is the latest.
+    /// Bitmap of the latest 64 probes received; the lowest bit is the latest.
     came: u64,
     count: u64,
 }
 
 impl EchoCount {
-    /// Notes one; how many have come with it.
+    /// Records a probe and returns the count so far.
     pub fn note(&mut self, number: u64) -> u64 {
         if self.count == 0 || number > self.latest {
             let ahead = u32::try_from(number.saturating_sub(self.latest)).unwrap_or(u32::MAX);

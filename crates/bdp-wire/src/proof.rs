@@ -1,52 +1,52 @@
-//! How each end shows that it knows the token without sending it: HMAC-SHA256 (RFC 2104) over both ends' nonces.
+//! Proof of the token without sending it: HMAC-SHA256 (RFC 2104) over the nonces of both ends.
 
 use std::fmt::Write;
 
 use aws_lc_rs::hmac;
 
-/// Bytes of a nonce, and of a proof.
+/// Length of a nonce and of a proof, bytes.
 pub const PROOF_BYTES: usize = 32;
 
-/// Who proves. One end's proof is worth nothing as the other's.
+/// Author of a proof. A proof made by one end is not valid as the other's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prover {
     /// The end that connected.
     Client,
     /// The end that listens.
     Server,
-    /// The end that connected, of the tune token.
+    /// The end that connected, proving the tune token.
     TuneClient,
-    /// The end that listens, of the tune token.
+    /// The end that listens, proving the tune token.
     TuneServer,
 }
 
-/// What both ends have seen of each other when a proof is made.
+/// Nonces exchanged before a proof is made.
 #[derive(Debug, Clone, Copy)]
 pub struct Exchange {
     /// The server's nonce.
     pub server_nonce: [u8; PROOF_BYTES],
-    /// The client's.
+    /// The client's nonce.
     pub client_nonce: [u8; PROOF_BYTES],
 }
 
 impl Exchange {
-    /// The proof of one end, in hexadecimal.
+    /// Returns the proof of one end, in hexadecimal.
     pub fn prove(&self, token: &str, prover: Prover) -> String {
         hex(hmac::sign(&key(token), &self.said_by(prover)).as_ref())
     }
 
-    /// Whether a proof is right; takes the same time wherever it differs.
+    /// Whether a proof is valid, compared in constant time.
     pub fn verify(&self, token: &str, prover: Prover, proof: &str) -> bool {
         unhex::<PROOF_BYTES>(proof)
             .is_some_and(|bytes| hmac::verify(&key(token), &self.said_by(prover), &bytes).is_ok())
     }
 
-    /// What shows that one end wrote a text, which goes with the number of its request; in hexadecimal.
+    /// Returns the seal of a message written by one end, bound to its request number; in hexadecimal.
     pub fn seal(&self, token: &str, prover: Prover, number: u64, text: &str) -> String {
         hex(hmac::sign(&key(token), &self.written_by(prover, number, text)).as_ref())
     }
 
-    /// Whether a seal is right.
+    /// Whether a seal is valid.
     pub fn is_sealed(&self, token: &str, prover: Prover, number: u64, text: &str, seal: &str) -> bool {
         unhex::<PROOF_BYTES>(seal).is_some_and(|bytes| {
             hmac::verify(&key(token), &self.written_by(prover, number, text), &bytes).is_ok()
@@ -63,7 +63,7 @@ impl Exchange {
         [who, &self.server_nonce, &self.client_nonce].concat()
     }
 
-    /// It begins with a word of its own, so that no seal is a proof.
+    /// Returns the text under a seal; its prefix keeps a seal from being valid as a proof.
     fn written_by(&self, prover: Prover, number: u64, text: &str) -> Vec<u8> {
         let said = self.said_by(prover);
         [b"seal ", &said[..], &number.to_be_bytes(), text.as_bytes()].concat()
@@ -74,7 +74,7 @@ fn key(token: &str) -> hmac::Key {
     hmac::Key::new(hmac::HMAC_SHA256, token.as_bytes())
 }
 
-/// Lower-case hexadecimal.
+/// Returns lower-case hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
@@ -82,7 +82,7 @@ pub fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Exactly `N` bytes from hexadecimal; `None` of anything else.
+/// Decodes exactly `N` bytes of hexadecimal; `None` for anything else.
 pub fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
     if text.len() != 2 * N || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
         return None;

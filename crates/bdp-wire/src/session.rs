@@ -1,72 +1,72 @@
-//! bdp's own protocol between two machines, specified in `docs/protocol.md`: what opens a connection and who may use a
-//! server. What an admitted client may ask is [`crate::control`].
+//! bdp's own protocol between two machines, specified in `docs/protocol.md`: how a connection opens and who may use a
+//! server. The requests of an admitted client are in [`crate::control`].
 
 use std::fmt;
 
 use bdp_model::units::{Nanos, Rate};
 use serde::{Deserialize, Serialize};
 
-/// Version of the protocol: a change that an older end would misunderstand gets a new one.
+/// Protocol version; increased by any change that an older end would misunderstand.
 pub const VERSION: u8 = 1;
-/// First bytes of every connection and datagram. No text, TLS record or iperf3 cookie begins with them.
+/// First bytes of every connection and datagram. No text, TLS record or iperf3 cookie starts with them.
 pub const MAGIC: [u8; 4] = [0xbd, b'b', b'd', b'p'];
-/// Bytes of a [`Preamble`] alone.
+/// Length of a [`Preamble`] alone, bytes.
 pub const PREAMBLE_BYTES: usize = 8;
-/// Bytes of a preamble with its [`Ticket`].
+/// Length of a preamble with its [`Ticket`], bytes.
 pub const TICKET_BYTES: usize = PREAMBLE_BYTES + 24;
-/// Bytes of a probe: preamble, key, number, time of sending.
+/// Length of a probe, bytes: preamble, key, number, time of sending.
 pub const PROBE_BYTES: usize = PREAMBLE_BYTES + 32;
-/// Longest frame before the client is admitted.
+/// Longest frame before the client is admitted, bytes.
 pub const LONGEST_GREETING: usize = 4 << 10;
-/// Longest frame that a server reads.
+/// Longest frame that a server reads, bytes.
 pub const LONGEST_REQUEST: usize = 64 << 10;
 
-/// Samples of one flow that are kept at most: more would not fit into a frame.
+/// Most samples kept per flow; more would not fit into a frame.
 pub const MOST_SAMPLES: u64 = 200_000;
 
-/// Random bytes that stand for a session.
+/// Random bytes that identify a session.
 pub type Key = [u8; 16];
 
-/// What a connection is for.
+/// Purpose of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Greeting, requests and answers.
     Control,
     /// One stream of a flow.
     Data,
-    /// Probes, where datagrams do not come through; and, in a datagram, a probe.
+    /// Probes, if datagrams do not get through; in a datagram, one probe.
     Probe,
-    /// Messages that are sent back with times, [`crate::echo`]; and, in a datagram, one of them.
+    /// Messages echoed with timestamps, [`crate::echo`]; in a datagram, one of them.
     Echo,
 }
 
-/// The first bytes of a connection or datagram: magic, version, kind, two bytes of zero.
+/// First bytes of a connection or datagram: magic, version, kind, two zero bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Preamble {
-    /// Version that its sender speaks.
+    /// Protocol version of its sender.
     pub version: u8,
     /// What follows.
     pub kind: Kind,
 }
 
-/// Why bytes are no preamble.
+/// Why bytes are not a preamble.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PreambleError {
     /// Another protocol.
     #[error("it does not start with the magic number of bdp")]
     Magic,
-    /// A kind of this version that there is not, or padding that is not zero.
+    /// A kind unknown in this version, or padding that is not zero.
     #[error("its preamble is invalid after the magic number of bdp")]
     Kind,
 }
 
 impl Preamble {
-    /// Of this version.
+    /// Returns a preamble of this version.
     pub const fn new(kind: Kind) -> Self {
         Self { version: VERSION, kind }
     }
 
-    /// As bytes.
+    /// Encodes the preamble.
     pub const fn encode(self) -> [u8; PREAMBLE_BYTES] {
         let kind = match self.kind {
             Kind::Control => 1,
@@ -78,8 +78,8 @@ impl Preamble {
         [a, b, c, d, self.version, kind, 0, 0]
     }
 
-    /// From what has arrived: `None` until it is whole. Bytes that can't become a preamble are an error at once. Of
-    /// another version only the version is read.
+    /// Decodes the bytes received so far; `None` until the preamble is complete. Bytes that can't become a preamble are an error at once.
+    /// For another version, only the version is read.
     pub fn decode(arrived: &[u8]) -> Result<Option<Self>, PreambleError> {
         let compared = arrived.len().min(MAGIC.len());
         if arrived[..compared] != MAGIC[..compared] {
@@ -104,19 +104,19 @@ impl Preamble {
     }
 }
 
-/// What a data or probe connection shows to be let in; behind its preamble, 24 bytes.
+/// Credential of a data or probe connection: the 24 bytes after its preamble.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ticket {
-    /// The session.
+    /// Session key.
     pub key: Key,
-    /// The flow; 0 of a probe connection.
+    /// Flow number; 0 for a probe connection.
     pub flow: u32,
-    /// Which of the flow's streams, from 0.
+    /// Stream index within the flow, from 0.
     pub stream: u32,
 }
 
 impl Ticket {
-    /// Preamble and ticket as bytes.
+    /// Encodes the preamble and the ticket.
     pub fn encode(&self, kind: Kind) -> [u8; TICKET_BYTES] {
         let mut bytes = [0; TICKET_BYTES];
         bytes[..8].copy_from_slice(&Preamble::new(kind).encode());
@@ -126,7 +126,7 @@ impl Ticket {
         bytes
     }
 
-    /// From what has arrived, preamble included: `None` until it is whole.
+    /// Decodes the bytes received so far, preamble included; `None` until the ticket is complete.
     pub fn decode(arrived: &[u8]) -> Option<Self> {
         let bytes = arrived.first_chunk::<TICKET_BYTES>()?;
         let word = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
@@ -134,19 +134,19 @@ impl Ticket {
     }
 }
 
-/// A probe: a datagram, or as many bytes of a probe connection. The server sends it back as it is.
+/// A probe: one datagram, or as many bytes of a probe connection. The server returns it unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Probe {
-    /// The session.
+    /// Session key.
     pub key: Key,
-    /// Which, from 0.
+    /// Probe number, from 0.
     pub number: u64,
-    /// When it was sent, by the sender's own clock.
+    /// Time of sending, by the sender's own clock.
     pub sent_ns: u64,
 }
 
 impl Probe {
-    /// As bytes.
+    /// Encodes the probe.
     pub fn encode(&self) -> [u8; PROBE_BYTES] {
         let mut bytes = [0; PROBE_BYTES];
         bytes[..8].copy_from_slice(&Preamble::new(Kind::Probe).encode());
@@ -156,7 +156,7 @@ impl Probe {
         bytes
     }
 
-    /// From exactly its bytes; `None` of anything else.
+    /// Decodes a probe of exactly [`PROBE_BYTES`]; `None` for anything else.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; PROBE_BYTES] = bytes.try_into().ok()?;
         if bytes[..8] != Preamble::new(Kind::Probe).encode() {
@@ -174,19 +174,19 @@ impl Probe {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Greeting {
-    /// Go on.
+    /// The client may proceed.
     Challenge {
         /// The server's version of bdp.
         bdp: String,
-        /// Random, for [`crate::proof`]; 32 bytes in hexadecimal.
+        /// Random nonce for [`crate::proof`]; 32 bytes in hexadecimal.
         nonce: String,
-        /// Whether the client has to prove that it knows the token.
+        /// Whether the client has to prove knowledge of the token.
         token_needed: bool,
-        /// Whether clients that know the tune token may change settings; null of an older server.
+        /// Whether clients with the tune token may change settings; null from an older server.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tune: Option<bool>,
     },
-    /// No.
+    /// The server refuses the client.
     Refused(Refusal),
 }
 
@@ -195,11 +195,11 @@ pub enum Greeting {
 pub struct Hello {
     /// The client's version of bdp.
     pub bdp: String,
-    /// Random, 32 bytes in hexadecimal.
+    /// Random nonce, 32 bytes in hexadecimal.
     pub nonce: String,
-    /// That it knows the token, 32 bytes in hexadecimal; null where it has none.
+    /// Proof of the token, 32 bytes in hexadecimal; null if the client has none.
     pub proof: Option<String>,
-    /// That it knows the tune token; null where it has none.
+    /// Proof of the tune token; null if the client has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tune_proof: Option<String>,
 }
@@ -208,42 +208,42 @@ pub struct Hello {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Admission {
-    /// The client may ask from now on.
+    /// The client is admitted and may send requests.
     Welcome {
-        /// Names the session on its other connections and in its probes; 16 bytes in hexadecimal.
+        /// Session key for the session's other connections and probes; 16 bytes in hexadecimal.
         key: String,
-        /// That the server knows the token too; null where it has none.
+        /// Proof that the server knows the token too; null if it has none.
         proof: Option<String>,
-        /// That the server knows the tune token too, where the client proved that.
+        /// Proof that the server knows the tune token too; null unless the client proved it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tune_proof: Option<String>,
-        /// What it grants.
+        /// Limits of the session.
         limits: Limits,
     },
-    /// No.
+    /// The server refuses the client.
     Refused(Refusal),
 }
 
-/// What a server grants to one session.
+/// Limits that a server grants to one session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// Longest flow.
     pub duration: Nanos,
     /// Most streams of a flow.
     pub streams: u32,
-    /// The most that the server sends of one flow, and that one may be ordered to send it, all streams together; none where
-    /// it has no bound.
+    /// Highest rate of one flow that the server sends or may be ordered to send, all streams together; null if
+    /// unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
 }
 
-/// Why a server does not serve.
+/// Why a server refuses a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Refusal {
     /// It speaks another version of the protocol.
     Version {
-        /// Which.
+        /// Version that the server speaks.
         speaks: u8,
     },
     /// The client offered no proof.
@@ -252,16 +252,16 @@ pub enum Refusal {
     TokenWrong,
     /// The client's proof of the tune token is wrong.
     TuneTokenWrong,
-    /// It serves as many sessions as it may.
+    /// The server has reached its limit of sessions.
     Busy {
-        /// How many.
+        /// Limit of sessions.
         sessions: u32,
     },
-    /// It is about to end.
+    /// The server is shutting down.
     Ending,
-    /// Something else.
+    /// Another reason.
     Other {
-        /// What, in a sentence.
+        /// The reason, as a sentence.
         text: String,
     },
 }

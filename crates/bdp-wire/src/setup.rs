@@ -1,4 +1,4 @@
-//! What the lab says to a fresh process to make a host of it.
+//! Messages between the lab and a fresh process that becomes a host of the lab.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -7,55 +7,55 @@ use bdp_model::method::Privilege;
 use bdp_model::netem::Netem;
 use serde::{Deserialize, Serialize};
 
-/// The first message on the stream, from the lab to the process.
+/// First message on the stream, from the lab to the process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HostSetup {
-    /// The host's name, for messages.
+    /// Name of the host, for messages.
     pub name: String,
-    /// Sysctls, in the host's own network namespace.
+    /// Sysctls in the host's own network namespace, by name.
     pub sysctls: BTreeMap<String, String>,
-    /// Its devices; their descriptors follow the answer, in this order.
+    /// Devices of the host; their descriptors follow the answer, in this order.
     pub devices: Vec<DeviceSetup>,
-    /// Whether it forwards packets of others.
+    /// Whether the host forwards packets.
     pub forwarding: bool,
-    /// Where it sends what none of its devices leads to by its prefix.
+    /// Routes to destinations outside the prefixes of its devices.
     pub routes: Vec<RouteSetup>,
-    /// Whether they change: behind its devices' descriptors follows that of a netlink socket, by which they are changed.
+    /// Whether routes change during the run: then a netlink socket's descriptor, for changing them, follows those of the devices.
     #[serde(default)]
     pub routes_change: bool,
 }
 
-/// One route to one address.
+/// A route to one address.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RouteSetup {
-    /// The address that it leads to.
+    /// Destination address.
     pub to: IpAddr,
-    /// The next hop's address on the device's link; `None` where `to` is on that link itself.
+    /// Address of the next hop on the device's link; `None` if `to` is on the link itself.
     pub via: Option<IpAddr>,
-    /// The device.
+    /// Device name.
     pub device: String,
-    /// Congestion window of TCP connections that begin over it, segments.
+    /// Initial congestion window of TCP connections over the route, segments.
     #[serde(default)]
     pub initial_window: Option<u32>,
 }
 
-/// One TUN device.
+/// A TUN device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeviceSetup {
-    /// Its name.
+    /// Device name.
     pub name: String,
-    /// Its address.
+    /// Address of the device.
     pub address: IpAddr,
-    /// Length of its network prefix.
+    /// Length of the network prefix.
     pub prefix: u8,
-    /// Its MTU.
+    /// MTU.
     pub mtu: u32,
-    /// Packets that may wait for the emulator to read them.
+    /// Length of the queue of packets that the emulator has yet to read.
     pub transmit_queue: u32,
-    /// Whether super-packets cross it, with what is left to be done for each; segments alone if not.
+    /// Whether the device passes super-packets with their offload metadata (checksum, segmentation), rather than only single segments.
     #[serde(default)]
     pub super_packets: bool,
-    /// The discipline through which the host sends, in place of the kernel's usual one.
+    /// Queueing discipline for sending; `None` keeps the kernel's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub netem: Option<Netem>,
 }
@@ -64,16 +64,16 @@ pub struct DeviceSetup {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SetupAnswer {
-    /// The host is there.
+    /// The host is ready.
     Ready {
-        /// By which right.
+        /// Privilege used to create it.
         privilege: Privilege,
     },
-    /// It can't be made.
+    /// The host can't be created.
     Failed {
-        /// The operation, its operand and the system's answer.
+        /// Operation, operand and system error.
         error: String,
-        /// Whether the system refused for lack of permission.
+        /// Whether the system denied permission.
         permission: bool,
     },
 }

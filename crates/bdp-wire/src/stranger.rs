@@ -1,10 +1,10 @@
-//! Names the protocol that a connection begins with, for a client that came to the wrong port.
+//! Identifies the protocol with which a connection begins, for clients that connect to the wrong port.
 
 use crate::iperf2::{Bounceback, TestHeader};
 use crate::iperf3::{COOKIE_BYTES, Cookie};
 use crate::session::MAGIC;
 
-/// What somebody began with who can't be served at that port.
+/// Protocol of a client that can't be served at a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stranger {
     /// HTTP/1 and HTTP/2 without TLS (RFC 9112, RFC 9113).
@@ -19,16 +19,16 @@ pub enum Stranger {
     Iperf2,
     /// iperf3's clients.
     Iperf3,
-    /// Bytes of no protocol that has a name here.
+    /// Unknown protocol.
     Unknown,
-    /// No byte within the time that there is.
+    /// No byte arrived in time.
     Silent,
-    /// No byte before the connection ended: a check of the port.
+    /// The connection closed before any byte, as in a port check.
     Closed,
 }
 
 impl Stranger {
-    /// Each of them.
+    /// All variants.
     pub const ALL: [Self; 9] = [
         Self::Http,
         Self::Tls,
@@ -41,10 +41,10 @@ impl Stranger {
         Self::Closed,
     ];
 
-    /// Bytes by which all but [`Stranger::Iperf3`] are known.
+    /// Bytes needed to recognise any variant except [`Stranger::Iperf3`].
     pub const WANTED_BYTES: usize = 4;
 
-    /// `http`, `tls`, ...
+    /// Identifier: `http`, `tls`, ...
     pub const fn name(self) -> &'static str {
         match self {
             Self::Http => "http",
@@ -59,7 +59,7 @@ impl Stranger {
         }
     }
 
-    /// As people write it; nothing where there is none to write.
+    /// Usual name of the protocol; `None` if it is not known.
     pub const fn protocol(self) -> Option<&'static str> {
         match self {
             Self::Http => Some("HTTP"),
@@ -72,14 +72,14 @@ impl Stranger {
         }
     }
 
-    /// By the first bytes of a connection.
+    /// Identifies the protocol by the first bytes of a connection.
     pub fn of(arrived: &[u8]) -> Self {
         let begins = |with: &[&[u8]]| with.iter().any(|with| arrived.starts_with(with));
         let is_header = TestHeader::length_of(arrived).is_some_and(|length| length > 0);
         match arrived {
             [] => Self::Silent,
             _ if is_http(arrived) => Self::Http,
-            // A record of a handshake: its type, and the version that the record has.
+            // A TLS handshake record: type and record version.
             [0x16, 0x03, 0x00..=0x04, ..] => Self::Tls,
             _ if begins(&[b"SSH-"]) => Self::Ssh,
             _ if begins(&[&MAGIC]) => Self::Bdp,
@@ -92,8 +92,8 @@ impl Stranger {
     }
 }
 
-/// Methods of HTTP's requests (RFC 9110, section 9, and RFC 5789), and what a connection of HTTP/2 begins with (RFC 9113, section
-/// 3.4), each with its blank.
+/// HTTP request methods (RFC 9110, section 9, and RFC 5789), and the HTTP/2 connection preface (RFC 9113, section
+/// 3.4), each with a trailing space.
 const METHODS: [&[u8]; 10] = [
     b"GET ",
     b"HEAD ",
@@ -107,7 +107,7 @@ const METHODS: [&[u8]; 10] = [
     b"PRI ",
 ];
 
-/// A method, or as much of one as has arrived, before a path, `*`, or a URI of HTTP: SIP and RTSP have some of the same methods.
+/// Whether the bytes are an HTTP method, possibly incomplete, before a path, `*` or an HTTP URI: SIP and RTSP share some methods.
 fn is_http(arrived: &[u8]) -> bool {
     METHODS.iter().any(|method| match arrived.strip_prefix(*method) {
         Some([b'/' | b'*' | b'h', ..] | []) => true,

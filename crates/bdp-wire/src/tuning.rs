@@ -1,5 +1,5 @@
-//! Changes of the settings of a server's host, asked for by a client that knows the tune token. Each message is text under a
-//! seal: who sees the session go by can neither change one nor add one.
+//! Changes of a server's host settings by a client with the tune token. Each message is sealed text:
+//! an observer of the session can neither alter a message nor add one.
 
 use std::net::IpAddr;
 
@@ -10,16 +10,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::proof::{Exchange, Prover};
 
-/// Shortest time after which changes go back by themselves.
+/// Shortest time before an automatic revert.
 pub const SHORTEST_KEPT: Nanos = Nanos::secs(10);
-/// Longest.
+/// Longest time before an automatic revert.
 pub const LONGEST_KEPT: Nanos = Nanos::secs(3600);
-/// Most changes of one order.
+/// Most changes in one order.
 pub const MOST_CHANGES: usize = 32;
 /// Longest value of a setting, bytes.
 pub const LONGEST_VALUE: usize = 256;
 
-/// A message of tuning as it is sent: JSON as text, and what shows that its writer knows the tune token.
+/// A tuning message as sent: JSON text and a proof that its author knows the tune token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sealed {
     /// The message.
@@ -28,13 +28,13 @@ pub struct Sealed {
     pub seal: String,
 }
 
-/// Why a sealed message is not taken.
+/// Why a sealed message is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SealError {
-    /// Its seal is not that of the token, of this exchange, of this number or of this text.
+    /// The seal does not match the token, exchange, number or text.
     #[error("its authentication code is wrong")]
     Seal,
-    /// The text is not the message that is due.
+    /// The text is not the expected message.
     #[error("invalid message ({0}); install the same version of bdp at both ends")]
     Message(String),
 }
@@ -53,7 +53,7 @@ impl Sealed {
         Ok(Self { message, seal })
     }
 
-    /// The message, where its seal is right.
+    /// Returns the message if its seal is valid.
     pub fn open<M: DeserializeOwned>(
         &self,
         exchange: &Exchange,
@@ -68,199 +68,199 @@ impl Sealed {
     }
 }
 
-/// What a client asks of a host's settings.
+/// A client's request about host settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TuneRequest {
-    /// What is in force. -> [`TuneAnswer::State`]
+    /// Report the settings in force. -> [`TuneAnswer::State`]
     State,
-    /// Whether changes could be made; nothing is changed. -> [`TuneAnswer::Checked`]
+    /// Check whether changes could be made, without making them. -> [`TuneAnswer::Checked`]
     Check(TuneOrder),
-    /// Make changes: all of them or none. -> [`TuneAnswer::Applied`]
+    /// Make all changes or none. -> [`TuneAnswer::Applied`]
     Apply(TuneOrder),
-    /// Keep what would go back by itself. -> [`TuneAnswer::Confirmed`]
+    /// Keep changes that would otherwise revert automatically. -> [`TuneAnswer::Confirmed`]
     Confirm {
-        /// The journal that a client applied.
+        /// Journal number, of a journal that a client applied.
         journal: u32,
     },
-    /// Put back what was there before. -> [`TuneAnswer::Reverted`]
+    /// Restore the earlier values. -> [`TuneAnswer::Reverted`]
     Revert {
-        /// The journal that a client applied.
+        /// Journal number, of a journal that a client applied.
         journal: u32,
     },
 }
 
-/// Changes to make.
+/// An order to change settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TuneOrder {
-    /// The changes, [`MOST_CHANGES`] at most. A route to the unspecified address is that to the client, as the server sees it.
+    /// Changes, [`MOST_CHANGES`] at most. A route to the unspecified address means the route to the client as the server sees it.
     pub changes: Vec<Change>,
-    /// They go back by themselves after this time, [`SHORTEST_KEPT`] to [`LONGEST_KEPT`], unless they are confirmed.
+    /// Time before the changes revert unless confirmed, [`SHORTEST_KEPT`] to [`LONGEST_KEPT`].
     pub keep_for: Nanos,
-    /// Also where a setting is not as the plan has it.
+    /// Whether to change settings whose current value differs from the plan's.
     #[serde(default)]
     pub force: bool,
 }
 
-/// What the server answers.
+/// The server's answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TuneAnswer {
-    /// What is in force.
+    /// Settings in force.
     State(TuneState),
-    /// Each change as it would be made.
+    /// Changes as they would be made.
     Checked {
-        /// In the order of the changes.
+        /// Steps, in the order of the changes.
         steps: Vec<TuneStep>,
     },
-    /// Changes were made.
+    /// The changes were made.
     Applied(TuneApplied),
-    /// Changes are kept.
+    /// The changes are kept.
     Confirmed {
-        /// The journal.
+        /// Journal number.
         journal: u32,
-        /// How many settings it has.
+        /// Number of settings in the journal.
         settings: u32,
     },
-    /// Changes were put back.
+    /// The earlier values were restored.
     Reverted(TuneReverted),
-    /// It was not done.
+    /// The request was refused.
     Refused {
-        /// Whose fault that is.
+        /// Cause of the refusal.
         cause: RefusalCause,
-        /// Why, in a line.
+        /// Reason, in one line.
         text: String,
     },
 }
 
-/// Whose fault a refusal is.
+/// Cause of a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RefusalCause {
-    /// It is nothing that a client may set.
+    /// A client may not change this.
     Bounds,
-    /// The request is wrong.
+    /// The request is invalid.
     Request,
-    /// The host refused, or could not.
+    /// The host refused or failed.
     Host,
-    /// Something that this reader does not know.
+    /// A cause unknown to this version.
     #[serde(other)]
     Other,
 }
 
-/// What is in force on a host.
+/// Tuning state of a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TuneState {
     /// The client's address, as the server sees it.
     pub client: IpAddr,
-    /// The journals, the oldest first.
+    /// Journals, oldest first.
     pub journals: Vec<TuneJournal>,
-    /// Files that are no journals.
+    /// Files that are not valid journals.
     #[serde(default)]
     pub damaged: Vec<TuneDamaged>,
 }
 
-/// A file that is no journal.
+/// A file that is not a valid journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TuneDamaged {
-    /// The file.
+    /// Path of the file.
     pub path: String,
-    /// What is wrong with it.
+    /// What is wrong with the file.
     pub cause: String,
 }
 
 /// A journal of changed settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TuneJournal {
-    /// Its number.
+    /// Journal number.
     pub id: u32,
-    /// The client that applied it; null where it was applied on the host itself.
+    /// Client that applied it; null if it was applied on the host itself.
     pub client: Option<IpAddr>,
-    /// What it stands for: `in_force`, `pending`, ... as `bdp tune journal --json` has it.
+    /// State of the journal: `in_force`, `pending`, ... as in `bdp tune journal --json`.
     pub standing: String,
-    /// When it began, by the host's clock, milliseconds since 1970.
+    /// Start time by the host's clock, milliseconds since 1970.
     pub started_unix_ms: u64,
-    /// When it goes back by itself, by the same clock; null where it stays.
+    /// Time of the automatic revert by the host's clock, milliseconds since 1970; null if there is none.
     pub until_unix_ms: Option<u64>,
-    /// Whether a process looks after that.
+    /// Whether a guard process will revert it.
     pub guarded: bool,
-    /// Its settings.
+    /// Settings in the journal.
     pub settings: Vec<TuneSetting>,
 }
 
-/// A setting of a journal.
+/// A setting recorded in a journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TuneSetting {
-    /// Which.
+    /// Setting.
     pub target: Target,
-    /// Its value before; null where it was not set.
+    /// Value before; null if it was not set.
     pub before: Option<String>,
-    /// What was written.
+    /// Value written.
     pub wrote: String,
-    /// Its value now.
+    /// Current value.
     pub now: Option<String>,
-    /// `in_force`, `as_before`, `foreign`, `unknown`.
+    /// State of the setting: `in_force`, `as_before`, `foreign`, `unknown`.
     pub standing: String,
 }
 
-/// A change as it was or would be made.
+/// A change made or to be made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TuneStep {
-    /// Which setting.
+    /// Setting.
     pub target: Target,
-    /// Its value before; null where it was not set.
+    /// Value before; null if it was not set.
     pub before: Option<String>,
-    /// Its value after.
+    /// Value after.
     pub after: String,
-    /// Whether it has that value already.
+    /// Whether the setting already has that value.
     pub already: bool,
 }
 
-/// What was applied.
+/// Result of applying changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TuneApplied {
-    /// The journal; null where all was set already.
+    /// Journal number; null if all settings already had their values.
     pub journal: Option<u32>,
-    /// When it goes back by itself, by the host's clock, milliseconds since 1970.
+    /// Time of the automatic revert by the host's clock, milliseconds since 1970.
     pub until_unix_ms: Option<u64>,
-    /// Each change, in order.
+    /// Changes, in order.
     pub steps: Vec<TuneStep>,
 }
 
-/// What was put back.
+/// Result of a revert.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TuneReverted {
-    /// The journal.
+    /// Journal number.
     pub journal: u32,
-    /// Settings that are as before again.
+    /// Settings restored.
     pub put_back: Vec<TuneBack>,
-    /// Settings that were so already.
+    /// Settings that already had their earlier value.
     pub were_back: Vec<TuneBack>,
-    /// Settings that somebody else changed since, which are left.
+    /// Settings changed by someone else since, and left alone.
     pub foreign: Vec<TuneBack>,
-    /// What could not be put back, and why.
+    /// Settings that could not be restored.
     pub failed: Vec<TuneFailed>,
 }
 
-/// A setting that could not be put back.
+/// A setting that could not be restored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TuneFailed {
-    /// Which.
+    /// Setting.
     pub target: Target,
-    /// Why.
+    /// Reason.
     pub cause: String,
 }
 
-/// A setting that was put back, or that somebody else changed since.
+/// A setting that was restored, or that someone else changed since.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TuneBack {
-    /// Which.
+    /// Setting.
     pub target: Target,
-    /// Its value before.
+    /// Value before.
     pub before: Option<String>,
-    /// What was written.
+    /// Value written.
     pub wrote: String,
-    /// Its value now.
+    /// Current value.
     pub now: Option<String>,
 }
 

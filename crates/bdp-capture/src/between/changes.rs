@@ -1,4 +1,4 @@
-//! What something between the two places changed: each packet that passed both is held beside itself.
+//! Changes made between the two places, by comparing each packet at both.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use super::direction::Direction;
 use super::log::Passed;
 use crate::decode::{Flags, Options};
 
-/// Pairs of values of a field that are counted apart.
+/// Most pairs of values of a field counted separately.
 const VALUES_MOST: usize = 8;
 
 type Values = (Option<u64>, Option<u64>);
 
-/// The changes of one way, by what was changed. `offset` is how far its sequence numbers are from those at the first capture.
+/// Returns the changes of one direction by kind. `offset` is the difference of its sequence numbers from those at the first capture.
 pub(super) fn of(way: &Direction<'_>, direction: usize, terminated: bool) -> Vec<Change> {
     let mut found = Found { direction, counts: BTreeMap::new(), of: BTreeMap::new() };
     for (near, far) in way.packets() {
@@ -68,7 +68,7 @@ impl Found {
             return;
         }
         let all = self.counts.entry(what).or_default();
-        // What differs from packet to packet has one example.
+        // A field that changes with every packet has a single example.
         let is_one = |known: &Values| match what {
             Changed::Window | Changed::Segments => true,
             Changed::Timestamps => {

@@ -1,31 +1,32 @@
-//! Delays between two places whose clocks are not the same.
+//! Delays between two places with different clocks.
 //!
-//! A clock differs from the other by an offset and a drift that nobody knows. Of what goes one way the offset makes all delays longer, of what goes the other way all
-//! shorter by as much: the sum of the least delays of both is free of it, and so is what a delay is above the least of its own way. A drift tilts the lower
-//! envelopes of both in opposite directions, which a queue that grows does not.
+//! The clocks differ by an unknown offset and drift. The offset lengthens all delays of one direction and shortens those of the other by the
+//! same amount: the sum of both minimum delays is independent of it, and so is a delay above its own direction's minimum. A drift tilts the lower
+//! envelopes of both directions in opposite ways, which a growing queue does not.
 
 use bdp_model::capture_pair::{ClockBetween, DelayAt, QueueingDelay};
 
-/// Parts of the time whose least delay is looked at.
+/// Number of time slices whose minimum delay is examined.
 const PARTS: usize = 200;
-/// Of them so many must have packets of each way.
+/// Slices of each direction that must have packets.
 const PARTS_MIN: usize = 10;
-/// Of less time no drift is inferred.
+/// Shortest time from which a drift is inferred.
 const SPAN_NS: u64 = 1_000_000_000;
-/// Quartz is off by less.
+/// Largest drift of a quartz clock.
 const DRIFT_MOST: f64 = 500e-6;
-/// A drift that makes less than this over the whole time is none.
+/// Smallest drift that counts, as its effect over the whole time.
 const DRIFT_LEAST_NS: f64 = 10_000.0;
-/// A way's envelope is no straighter than this, for one that is quite straight would be all that counts.
+/// Deviation to which a direction's envelope is limited from below, so that a perfectly straight one does not get all the weight.
 const STRAIGHT_NS: f64 = 1_000.0;
-/// Points of the delay over time.
+/// Most points of the delay over time.
 const POINTS: u64 = 1_000;
 
-/// Delays of one way: when each packet passed the first capture, since its beginning, and how much later it passed the far place of its way, by the two clocks.
+/// Delays of one direction: when each packet passed the first capture, since its start, and how much later it passed the far place, by the
+/// two clocks.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Delays {
     pub samples: Vec<(u64, i64)>,
-    /// Whether the far place is that of the second capture, whose clock's drift makes delays longer.
+    /// Whether the far place is the second capture, whose clock drift lengthens delays.
     pub to_second: bool,
 }
 
@@ -39,17 +40,17 @@ impl Delays {
         Some([times().min()?, times().max()?])
     }
 
-    /// A delay without drift, above the first one.
+    /// Returns a delay without drift, relative to the first one.
     fn level(&self, (at, delay): (u64, i64), drift: f64) -> f64 {
         delay.saturating_sub(self.samples[0].1) as f64 - self.sign() * drift * at as f64
     }
 
-    /// The least without drift; `None` without packets.
+    /// Returns the minimum without drift; `None` without packets.
     fn least(&self, drift: f64) -> Option<f64> {
         self.samples.iter().map(|&sample| self.level(sample, drift)).min_by(f64::total_cmp)
     }
 
-    /// The least of each part of the time.
+    /// Returns the minimum of each time slice.
     fn envelope(&self, [from, to]: [u64; 2]) -> Vec<(f64, f64)> {
         let mut least: Vec<Option<(u64, i64)>> = vec![None; PARTS];
         for &(at, delay) in &self.samples {
@@ -67,7 +68,7 @@ impl Delays {
     }
 }
 
-/// How much faster the second clock goes, by the delays of both ways; `None` where they are too few.
+/// Returns how much faster the second clock runs, by the delays of both directions; `None` if there are too few.
 pub(super) fn drift(ways: [&Delays; 2]) -> Option<f64> {
     let (a, b) = (ways[0].span()?, ways[1].span()?);
     let span = [a[0].min(b[0]), a[1].max(b[1])];
@@ -78,13 +79,13 @@ pub(super) fn drift(ways: [&Delays; 2]) -> Option<f64> {
     if envelopes.iter().any(|(points, _)| points.len() < PARTS_MIN) {
         return None;
     }
-    // How far the envelope lies above a line of this slope that touches it from below, on the average (Moon, Skelly and Towsley 1999, equation 2).
+    // Mean height of the envelope above the line of this slope that touches it from below (Moon, Skelly and Towsley 1999, equation 2).
     let above = |(points, sign): &(Vec<(f64, f64)>, f64), slope: f64| {
         let level = |&(at, delay): &(f64, f64)| sign * (delay - slope * at);
         let least = points.iter().map(level).fold(f64::INFINITY, f64::min);
         points.iter().map(level).sum::<f64>() / points.len() as f64 - least
     };
-    // The straighter one counts more: the way of the acknowledgements mostly has no queue.
+    // The straighter envelope has more weight: the direction of the acknowledgements usually has no queue.
     let weights = envelopes.each_ref().map(|envelope| {
         let best = lowest(|slope| above(envelope, slope));
         1.0 / (above(envelope, best) + STRAIGHT_NS)
@@ -95,7 +96,7 @@ pub(super) fn drift(ways: [&Delays; 2]) -> Option<f64> {
     Some(if found.abs() * (span[1] - span[0]) as f64 > DRIFT_LEAST_NS { found } else { 0.0 })
 }
 
-/// Where a convex function of the drift is lowest.
+/// Returns the minimum of a convex function of the drift.
 fn lowest(of: impl Fn(f64) -> f64) -> f64 {
     let (mut low, mut high) = (-DRIFT_MOST, DRIFT_MOST);
     for _ in 0..80 {
@@ -105,14 +106,14 @@ fn lowest(of: impl Fn(f64) -> f64) -> f64 {
     (low + high) / 2.0
 }
 
-/// What both ways say of the offset, and the least from one place to the other and back.
+/// Returns the clock offset from both directions, and the minimum time from one place to the other and back.
 pub(super) fn between(ways: [&Delays; 2], drift: Option<f64>) -> Option<(ClockBetween, u64)> {
     let least = |way: &Delays| {
         Some(i128::from(way.samples.first()?.1) + way.least(drift.unwrap_or(0.0))?.round() as i128)
     };
     let (there, back) = (least(ways[0])?, least(ways[1])?);
     let round_trip = u64::try_from(there + back).unwrap_or(0);
-    // Neither way takes less than no time.
+    // No direction takes less than zero time.
     let [up, down] = if ways[0].to_second { [there, back] } else { [back, there] };
     let clock = ClockBetween {
         offset_ns: [-down, up].map(|ns| ns.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64),
@@ -121,7 +122,7 @@ pub(super) fn between(ways: [&Delays; 2], drift: Option<f64>) -> Option<(ClockBe
     Some((clock, round_trip))
 }
 
-/// How much longer than the least packets took, and when; times count from `since`, those that are given.
+/// Returns the delay above the minimum, and its course; times are relative to `since` if given.
 pub(super) fn queueing(way: &Delays, drift: f64, times: &[u64]) -> (Option<QueueingDelay>, Vec<DelayAt>) {
     let Some(least) = way.least(drift) else { return (None, Vec::new()) };
     let above = |&sample: &(u64, i64)| (way.level(sample, drift) - least).round().max(0.0) as u64;

@@ -1,4 +1,4 @@
-//! Two captures of one path, connection by connection.
+//! Comparison of two captures of one path, connection by connection.
 
 use std::collections::HashSet;
 
@@ -17,27 +17,27 @@ use super::log::SegmentLog;
 use super::matching::{Matched, matched};
 use super::numbered::{Numbered, acks, bases, numbered, offsets};
 
-/// Less than what two clocks of a microsecond say by chance.
+/// Difference below which two microsecond clocks differ by chance.
 const ORDER_MIN_NS: f64 = 2_000.0;
-/// A round trip to an end that is shorter by this part is one from nearer.
+/// Ratio of round trips to an end below which a place is nearer.
 const NEARER: f64 = 0.8;
-/// So many packets without payload show whether they are passed on.
+/// Fewest packets without payload that show whether they are forwarded.
 const ACKS_MIN: usize = 20;
-/// Fewer of them than this part: something else acknowledges.
+/// Share of forwarded ones below which something in between acknowledges.
 const PASSED_ON: f64 = 0.5;
-/// Delays that are looked at to find the order.
+/// Most delays examined to find the order.
 const COMPARED: usize = 1_000;
 
-/// A capture, as far as it is compared.
+/// A capture to compare.
 #[derive(Debug)]
 pub struct Place<'a> {
-    /// The capture as a whole.
+    /// Summary of the capture.
     pub summary: &'a CaptureSummary,
-    /// Its flows, in the order of its table.
+    /// Flows, in the order of its table.
     pub flows: Vec<LoggedFlow<'a>>,
 }
 
-/// What two captures say together; `None` where they have no connection in common.
+/// Compares two captures; `None` if they have no connection in common.
 pub fn compare(places: [&Place<'_>; 2]) -> Option<CapturePair> {
     let pairs = identify::same(&places[0].flows, &places[1].flows);
     let all: Vec<Compared<'_>> = pairs.into_iter().filter_map(|same| Compared::of(same, places)).collect();
@@ -50,7 +50,7 @@ pub fn compare(places: [&Place<'_>; 2]) -> Option<CapturePair> {
         [Some(first), Some(second)] => all.iter().map(|one| one.delays([first, second])).collect(),
         _ => all.iter().map(|_| [Delays::default(), Delays::default()]).collect(),
     };
-    // What was seen for longest knows the clocks best.
+    // The longest observation determines the clocks best.
     let by_length = |ways: &&[Delays; 2]| ways.iter().map(|way| way.samples.len()).min().unwrap_or(0);
     let best = all
         .iter()
@@ -80,7 +80,7 @@ pub fn compare(places: [&Place<'_>; 2]) -> Option<CapturePair> {
 struct Compared<'a> {
     same: Same,
     logs: [&'a SegmentLog; 2],
-    /// Of each way, in each log.
+    /// Segments of each direction in each log.
     numbered: [[Vec<Numbered>; 2]; 2],
     matched: [Matched; 2],
     full: [u32; 2],
@@ -97,7 +97,7 @@ impl<'a> Compared<'a> {
         let offset = offsets(logs, same.swapped);
         let own = bases(logs[0]);
         let theirs = bases(logs[1]);
-        // What only the second one has is counted by its own numbers.
+        // Data that only the second capture has is counted by its own numbers.
         let base = [0, 1].map(|d| own[d].or_else(|| Some(theirs[side(1, d)]?.wrapping_sub(offset[d]))));
         let numbered = [0, 1].map(|d| {
             [0, 1].map(|place| {
@@ -142,10 +142,10 @@ impl<'a> Compared<'a> {
         }
     }
 
-    /// Something between answers for the other end: each side has packets of its own, though they carry the same bytes.
+    /// Whether something in between answers for the other end: each side has packets of its own, though they carry the same bytes.
     fn is_terminated(&self) -> bool {
         let are_others = |way: &Matched| !way.crosses.identification && !way.crosses.timestamps;
-        // What neither place marks is no packet of another.
+        // Without timestamps or identifications, packets can't be distinguished as different.
         let are_marked = self.matched.iter().any(|way| way.crosses.timestamps_differ);
         let bare = |direction: usize, place: usize| {
             let log = self.logs[place];
@@ -163,7 +163,7 @@ impl<'a> Compared<'a> {
         self.matched.iter().all(are_others) && (are_marked || offset) && (!passed_on(0) || !passed_on(1))
     }
 
-    /// Which place is nearer to the end that began, and what says so.
+    /// Returns which place is nearer to the end that began, and the evidence.
     fn order(&self, places: [&Place<'_>; 2]) -> (usize, OrderBy) {
         let named = |is_first: bool, by| (usize::from(!is_first), by);
         if let [Some(first), Some(second)] = [0, 1].map(|i| places[i].summary.began_at_ns) {
@@ -214,14 +214,14 @@ impl<'a> Compared<'a> {
         }
     }
 
-    /// When a packet passed the first place, and how much later it passed the second.
+    /// Returns when a packet passed the first place, and how much later the second.
     fn delay(&self, at: [u32; 2], began: [u64; 2]) -> (u64, i64) {
         let [first, second] = [0, 1].map(|place| self.logs[place].passed[at[place] as usize].at_ns);
         let later = i128::from(began[1]) + i128::from(second) - i128::from(began[0]) - i128::from(first);
         (first, later.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64)
     }
 
-    /// Delays of both ways, from the place that each passes first.
+    /// Returns the delays of both directions, from the place that each passes first.
     fn delays(&self, began: [u64; 2]) -> [Delays; 2] {
         [0, 1].map(|direction| {
             let way = self.way(direction);
@@ -288,13 +288,13 @@ impl<'a> Compared<'a> {
             let summary = places[place].summary;
             let from_ns = summary.began_at_ns?;
             let log = self.logs[place];
-            // A log that has no room left ends before its capture.
+            // A full log ends before its capture.
             let last = log.passed.last().filter(|_| log.left_out > 0).map(|passed| passed.at_ns);
             Some(Ran { from_ns, to_ns: from_ns.saturating_add(last.unwrap_or(summary.duration_ns)) })
         };
         let side = direction ^ usize::from(self.same.swapped && far == 1);
         let has_syn = self.logs[far].syn(side).is_some();
-        // What the other end acknowledges at the far place has come there.
+        // Data acknowledged by the other end at the far place has arrived there.
         let back = &self.numbered[1 - direction][far];
         let acknowledged = |n: &&Numbered| acks(&self.logs[far].passed[n.index as usize]);
         let acked = back.iter().filter(acknowledged).map(|n| n.ack).max();
@@ -309,7 +309,7 @@ impl<'a> Compared<'a> {
         found
     }
 
-    /// Addresses, ports and sequence numbers that are others at the second place.
+    /// Returns addresses, ports and sequence numbers that differ at the second place.
     fn translated(&self, places: [&Place<'_>; 2]) -> Vec<Change> {
         let ends = [0, 1].map(|place| {
             let flow = places[place].flows[self.same.flows[place]].flow;

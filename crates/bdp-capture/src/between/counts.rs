@@ -1,4 +1,4 @@
-//! What of one way was lost, overtaken and doubled between the two places.
+//! Counts of one direction's segments lost, reordered and duplicated between the two places.
 
 use std::collections::BTreeMap;
 
@@ -7,20 +7,20 @@ use bdp_model::capture_pair::{BetweenDirection, LostAt};
 use super::direction::Direction;
 use super::matching::Alone;
 
-/// Points of losses over time.
+/// Most points of losses over time.
 const POINTS: u64 = 1_000;
 
-/// The last packets that came show how fast they do.
+/// Last packets used to determine their spacing.
 const LAST: usize = 32;
 
-/// When each capture ran, since 1970 by its own clock; `None` where it has no times.
+/// Start and end of each capture since 1970 by its own clock; `None` if it has no times.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ran {
     pub from_ns: u64,
     pub to_ns: u64,
 }
 
-/// Counts of a way. `ran` are the near and the far capture; `acked` is the end of what the receiver was seen to acknowledge.
+/// Returns the counts of a direction. `ran` has the near and the far capture; `acked` is the end of the data that the receiver acknowledged.
 pub(super) fn of(
     way: &Direction<'_>,
     has_begin: bool,
@@ -63,7 +63,7 @@ pub(super) fn of(
         }
         let is_missed = |part: &Alone| part.last_unseen && acked.is_some_and(|acked| part.end <= acked);
         let (mut segments, mut missed) = (0, 0);
-        // Neighbours fared together.
+        // Adjacent segments share their fate.
         for run in packet.chunk_by(|a, b| a.end + i64::from(b.bytes) == b.end && is_missed(a) == is_missed(b))
         {
             let bytes: u64 = run.iter().map(|part| u64::from(part.bytes)).sum();
@@ -99,7 +99,7 @@ pub(super) fn of(
     found
 }
 
-/// A packet that passed both places: where it stands in the near log, and when it passed either, each by its own capture's time.
+/// A packet that passed both places: its index in the near log, and its time at each, by the clock of each capture.
 #[derive(Debug, Clone, Copy)]
 struct Met {
     index: u32,
@@ -108,7 +108,7 @@ struct Met {
 }
 
 impl Met {
-    /// When what passes the near place then comes to the far one, if it takes as long as this one.
+    /// Returns when a packet passing the near place at `near_ns` is due at the far one, with the delay of this packet.
     fn due(self, near_ns: u64) -> i128 {
         i128::from(near_ns) + self.took()
     }
@@ -118,19 +118,19 @@ impl Met {
     }
 }
 
-/// Which packets of the near place can have been seen at the far one.
+/// Which packets of the near place could be captured at the far one.
 struct Bounds {
-    /// Those that were, in the order of the near place.
+    /// Packets captured at both, in the order of the near place.
     met: Vec<Met>,
-    /// How long the far capture ran; `None` where captures have no times.
+    /// Duration of the far capture; `None` if captures have no times.
     end_ns: Option<u64>,
-    /// Whether it saw this way begin.
+    /// Whether the far capture has the start of this direction.
     has_begin: bool,
-    /// How much later than the last one a further packet may come: as late as any did.
+    /// Longest delay after the last packet at which another may arrive: the largest delay of any.
     later_ns: i128,
-    /// How late a packet came that others overtook; `None` where none was.
+    /// Delay of an overtaken packet; `None` if none was overtaken.
     overtaken_ns: Option<u64>,
-    /// When the first one to compare passed.
+    /// Time of the first packet to compare.
     began_ns: u64,
 }
 
@@ -156,7 +156,7 @@ impl Bounds {
     }
 
     fn is_outside(&self, index: u32, at_ns: u64) -> bool {
-        // Where nothing of a way came to the other place it may go another way.
+        // If nothing of a direction reached the other place, it may take another route.
         let (Some(first), Some(last)) = (self.met.first(), self.met.last()) else { return true };
         let Some(end) = self.end_ns.map(i128::from) else { return false };
         if index < first.index {
@@ -167,7 +167,7 @@ impl Bounds {
         }
         let place = self.met.partition_point(|met| met.index < index);
         match (self.overtaken_ns, place.checked_sub(1)) {
-            // Held back for as long as others were, it would have come after the end.
+            // With the largest delay of others, it would have arrived after the end.
             (Some(late), Some(before)) if self.met[place].index != index => {
                 self.met[before].due(at_ns) + i128::from(late) > end
             }
@@ -176,7 +176,7 @@ impl Bounds {
     }
 }
 
-/// By how much the last packets came after each other, and as much again: the next one comes when the wire is done with it.
+/// Returns twice the spacing of the last packets: the time after which the next one is due on the wire.
 fn apart(met: &[Met]) -> u64 {
     let last = &met[met.len().saturating_sub(LAST)..];
     let mut gaps: Vec<u64> =
@@ -185,9 +185,9 @@ fn apart(met: &[Met]) -> u64 {
     gaps.get(gaps.len() / 2).map_or(0, |gap| 2 * gap)
 }
 
-/// How long at the most a packet came after the first one that overtook it; `None` where none was overtaken.
+/// Returns the longest time by which a packet arrived after the first one that overtook it; `None` if none was overtaken.
 fn latest(way: &Direction<'_>) -> Option<u64> {
-    // Up to where packets had come, and since when.
+    // Highest position reached, and since when.
     let mut reached: Vec<(u32, u64)> = Vec::new();
     let mut late = None;
     for (arrival, index) in way.arrivals() {
@@ -204,7 +204,7 @@ fn latest(way: &Direction<'_>) -> Option<u64> {
     late
 }
 
-/// Packets that were overtaken, and those that only the far place has.
+/// Counts packets that were overtaken, and those that only the far place has.
 fn order(way: &Direction<'_>, found: &mut BetweenDirection) {
     let arrivals = way.arrivals();
     let (Some(&(from, _)), Some(&(to, _))) = (arrivals.first(), arrivals.last()) else { return };

@@ -1,17 +1,17 @@
-//! One direction of a connection, from the place that it passes first to the other.
+//! One direction of a connection, from the place it passes first to the other.
 
 use super::log::{Passed, SegmentLog};
 use super::matching::Matched;
 use super::numbered::Numbered;
 
-/// One direction: its segments at both places, and which of them are the same.
+/// One direction: its segments at both places, and their matches.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Direction<'a> {
     pub logs: [&'a SegmentLog; 2],
-    /// The segments of this direction in each log.
+    /// Segments of this direction in each log.
     pub numbered: [&'a [Numbered]; 2],
     pub matched: &'a Matched,
-    /// The place that it passes first: 0 or 1 of the logs.
+    /// The place passed first: 0 or 1 of the logs.
     pub near: usize,
     /// Payload of a full segment.
     pub full: u32,
@@ -34,17 +34,17 @@ impl<'a> Direction<'a> {
         &self.far_log().passed[index as usize]
     }
 
-    /// More than one segment, before a network card cuts it or after it joined them.
+    /// Whether it is a super-packet: not yet split, or already merged, by a network card.
     pub fn is_super(&self, passed: &Passed) -> bool {
         passed.payload > self.full
     }
 
-    /// Segments in a packet or a part of it; one where it has no payload.
+    /// Returns the number of segments in a packet or part of it; one without payload.
     pub fn segments_of(&self, bytes: u64) -> u64 {
         bytes.div_ceil(u64::from(self.full)).max(1)
     }
 
-    /// Each packet of the near place that came to the far one, with the packet there that has its first part: in the order of the near place.
+    /// Returns each packet of the near place that reached the far one, with the far packet that has its first part, in the order of the near place.
     pub fn packets(&self) -> Vec<(u32, u32)> {
         let (near, far) = (self.near, 1 - self.near);
         let mut all: Vec<(u32, u32)> =
@@ -54,7 +54,7 @@ impl<'a> Direction<'a> {
         all
     }
 
-    /// The same in the order of the far place, with each packet there.
+    /// Returns these pairs in the order of the far place, with each packet there.
     pub fn arrivals(&self) -> Vec<(u32, u32)> {
         let (near, far) = (self.near, 1 - self.near);
         let mut all: Vec<(u32, u32)> =

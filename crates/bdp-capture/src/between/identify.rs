@@ -1,4 +1,4 @@
-//! Which connections of two captures are the same ones: by their ends, or, where addresses were translated between, by what their SYNs say.
+//! Identifies the same connections in two captures: by their ends or, if addresses were translated in between, by their SYNs.
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
@@ -8,12 +8,12 @@ use bdp_model::capture_pair::Recognised;
 
 use super::log::SegmentLog;
 
-/// A flow of a capture, with its segments where it is a TCP connection.
+/// A flow of a capture, with its segments if it is a TCP connection.
 #[derive(Debug, Clone, Copy)]
 pub struct LoggedFlow<'a> {
-    /// What was seen of it.
+    /// Report of the flow.
     pub flow: &'a CapturedFlow,
-    /// Its segments.
+    /// Segments of the flow.
     pub log: Option<&'a SegmentLog>,
 }
 
@@ -22,11 +22,11 @@ pub struct LoggedFlow<'a> {
 pub(super) struct Same {
     pub flows: [usize; 2],
     pub recognised: Recognised,
-    /// Whether the second capture takes for a what the first one takes for b: neither saw who began, or one did not.
+    /// Whether ends a and b are swapped in the second capture, because at least one of them missed the start.
     pub swapped: bool,
 }
 
-/// Connections of both, in the order of the first.
+/// Returns the connections in both captures, in the order of the first.
 pub(super) fn same(first: &[LoggedFlow<'_>], second: &[LoggedFlow<'_>]) -> Vec<Same> {
     let mut taken = HashSet::new();
     let mut found: Vec<Same> = Vec::new();
@@ -53,7 +53,7 @@ pub(super) fn same(first: &[LoggedFlow<'_>], second: &[LoggedFlow<'_>]) -> Vec<S
                 continue;
             }
             let Some(own) = key(one) else { continue };
-            // Two with the same numbers are none that these tell apart.
+            // Connections with equal numbers can't be distinguished by them.
             let is_alone = of_first.get(&own).is_some_and(|all| all.len() == 1);
             if let Some(&[j]) = by_syns.get(&own).map(Vec::as_slice)
                 && is_alone
@@ -94,20 +94,20 @@ fn ends(flow: &CapturedFlow) -> (SocketAddr, SocketAddr) {
     (flow.a.min(flow.b), flow.a.max(flow.b))
 }
 
-/// How much two flows between the same ends have in common; `None` where they are different ones.
+/// Returns how much two flows between the same ends have in common; `None` if they differ.
 fn likeness(one: &LoggedFlow<'_>, other: &LoggedFlow<'_>, swapped: bool, candidates: usize) -> Option<u8> {
     let (one, other) = (log(one)?, log(other)?);
     let side = usize::from(swapped);
     match (one.syn(0), other.syn(side)) {
         (Some((a, _)), Some((b, _))) if a.seq == b.seq => Some(3),
         (Some((a, _)), Some((b, _))) if a.stamps().is_some() && a.stamps() == b.stamps() => Some(2),
-        // Sequence numbers are rewritten, or something ends the connection and begins it anew.
+        // Sequence numbers are rewritten, or a proxy terminates the connection and opens it anew.
         (Some(_), Some(_)) => (candidates == 1).then_some(1),
         _ => Some(u8::from(overlap(one, other, side)) + 1),
     }
 }
 
-/// Whether the sequence numbers of both ways lie in one stretch.
+/// Whether the sequence numbers of both directions are in one range.
 fn overlap(one: &SegmentLog, other: &SegmentLog, swapped: usize) -> bool {
     let range = |log: &SegmentLog, side: usize| {
         let mut own = log.passed.iter().filter(|passed| passed.side() == side);
@@ -124,13 +124,13 @@ fn overlap(one: &SegmentLog, other: &SegmentLog, swapped: usize) -> bool {
     })
 }
 
-/// The initial sequence numbers of both.
+/// Returns the initial sequence numbers of both ends.
 fn numbers(one: &LoggedFlow<'_>) -> Option<(u64, u64)> {
     let log = log(one)?;
     Some((u64::from(log.syn(0)?.0.seq), u64::from(log.syn(1)?.0.seq)))
 }
 
-/// The timestamps of both SYNs.
+/// Returns the timestamps of both SYNs.
 fn timestamps(one: &LoggedFlow<'_>) -> Option<(u64, u64)> {
     let log = log(one)?;
     let both = [log.syn(0)?.0.stamps()?, log.syn(1)?.0.stamps()?];

@@ -1,21 +1,21 @@
-//! What is kept of each segment, so that two captures can be compared.
+//! Compact record of each segment, for comparing two captures.
 
 use crate::decode::{Options, Packet, Segment};
 
-/// Segments of a file that are kept, 40 bytes each: 80 MB.
+/// Most segments kept per file, 40 bytes each: 80 MB.
 pub const SEGMENTS_MOST: u64 = 2_000_000;
-/// SYNs of a way whose options are kept.
+/// Most SYNs per direction whose options are kept.
 const SYNS_MOST: usize = 8;
 
 /// A segment as it passed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Passed {
-    /// Since the first packet of the capture.
+    /// Time since the first packet of the capture.
     pub at_ns: u64,
     pub seq: u32,
     pub ack: u32,
     pub payload: u32,
-    /// Its timestamp and the one that it echoes, where it has some.
+    /// Timestamp and its echo, if present.
     pub stamp: u32,
     pub echo: u32,
     pub window: u16,
@@ -45,23 +45,23 @@ impl Passed {
     }
 }
 
-/// The segments of a connection, in the order in which they were captured.
+/// Segments of a connection, in captured order.
 #[derive(Debug, Clone, Default)]
 pub struct SegmentLog {
     pub(super) passed: Vec<Passed>,
-    /// Which of them are SYNs, with what those offer.
+    /// Indices of the SYNs, with their options.
     pub(super) syns: Vec<(u32, Options)>,
     /// Segments for which there was no room.
     pub(super) left_out: u64,
 }
 
 impl SegmentLog {
-    /// Memory that it has beside its own place.
+    /// Heap memory in use, bytes.
     pub(crate) fn held_bytes(&self) -> usize {
         self.passed.capacity() * size_of::<Passed>() + self.syns.capacity() * size_of::<(u32, Options)>()
     }
 
-    /// Notes a segment as long as there is room.
+    /// Records a segment while there is room.
     pub(crate) fn note(
         &mut self,
         room: &mut u64,
@@ -98,13 +98,13 @@ impl SegmentLog {
         });
     }
 
-    /// The first SYN of a way: its sequence number and options.
+    /// Returns the first SYN of a direction: its sequence number and options.
     pub(super) fn syn(&self, side: usize) -> Option<(&Passed, &Options)> {
         let mut syns = self.syns.iter().map(|(at, options)| (&self.passed[*at as usize], options));
         syns.find(|(passed, _)| passed.side() == side)
     }
 
-    /// What the SYN at this place among the segments offers.
+    /// Returns the options of the SYN at this index.
     pub(super) fn options_of(&self, index: u32) -> Option<&Options> {
         self.syns.iter().find(|(at, _)| *at == index).map(|(_, options)| options)
     }

@@ -1,33 +1,33 @@
-//! Which segments of one way passed both places.
+//! Finds which segments of one direction passed both places.
 //!
-//! Payload is compared by bytes: where segments at the two places begin or end at different bytes, as network cards cut and join them, each is
-//! taken for the parts between such places. The copies of a part at one place are matched with those at the other by what a retransmission does not have
-//! in common with its original: IP identification and timestamps, as far as they cross from one place to the other; else by order and time.
+//! Payload is compared by bytes: if segments at the two places start or end at different bytes, because network cards split and merge them, each is
+//! divided at these boundaries. The copies of a part at both places are matched by what distinguishes a retransmission from its
+//! original: IP identification and timestamps, if they are preserved between the places; otherwise by order and time.
 
 use super::log::{Passed, SegmentLog};
 use super::numbered::{FIN, Numbered, RST, SYN};
 
-/// A field crosses if it is the same in this share of the packets that can't be mistaken for others.
+/// Share of unambiguous packets with an equal field from which the field counts as preserved.
 const CROSSES: f64 = 0.9;
-/// Among copies of the same bytes no more are looked at for one.
+/// Most copies of the same bytes examined for a match.
 const NEIGHBOURS: usize = 64;
 
-/// A part of payload, or a packet without, that passed both places.
+/// A part of payload, or a packet without payload, that passed both places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Both {
-    /// Places in the two logs.
+    /// Indices in the two logs.
     pub at: [u32; 2],
     pub bytes: u32,
 }
 
-/// One that passed one place alone.
+/// A part that passed one place only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Alone {
     pub index: u32,
-    /// Where it ends in the bytes of its way.
+    /// Its end in the bytes of its direction.
     pub end: i64,
     pub bytes: u32,
-    /// The last copy here of what never passed the other place.
+    /// Whether it is the last copy here of a part that never passed the other place.
     pub last_unseen: bool,
 }
 
@@ -36,35 +36,35 @@ pub(super) struct Alone {
 pub(super) struct Again {
     pub index: u32,
     pub bytes: u32,
-    /// Whether the copy before passed this place alone.
+    /// Whether the previous copy passed only this place.
     pub lost_before: bool,
 }
 
-/// What passed both places, and what one alone.
+/// Parts that passed both places, and those that passed one.
 #[derive(Debug, Default)]
 pub(super) struct Matched {
     /// In the order of the first log.
     pub both: Vec<Both>,
     pub alone: [Vec<Alone>; 2],
-    /// Packets that one log has once more: places in it.
+    /// Duplicates: packets that one log has again, by index.
     pub copies: [Vec<u32>; 2],
     pub again: [Vec<Again>; 2],
     pub crosses: Crosses,
 }
 
-/// Fields by which a packet is known at both places.
+/// Fields that are preserved between the places.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Crosses {
     pub identification: bool,
     pub timestamps: bool,
-    /// Both places have timestamps, which differ.
+    /// Whether both places have timestamps, but different ones.
     pub timestamps_differ: bool,
 }
 
-/// One copy of a part, or of a packet without payload.
+/// A copy of a part, or of a packet without payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Copy {
-    /// First byte, then what it acknowledges and its flags where it has no payload.
+    /// First byte; without payload, also its acknowledgement number and flags.
     from: i64,
     ack: i64,
     bytes: u32,
@@ -79,7 +79,7 @@ impl Copy {
     }
 }
 
-/// Matches the segments of one way. `full` is the payload of a full segment: what holds more is several.
+/// Matches the segments of one direction. `full` is the payload of a full segment; larger packets contain several.
 pub(super) fn matched(logs: [&SegmentLog; 2], ways: [&[Numbered]; 2], full: u32) -> Matched {
     let copies = parts(logs, ways);
     let groups: Vec<&[Copy]> = copies.chunk_by(|a, b| a.group() == b.group()).collect();
@@ -109,7 +109,7 @@ fn single(group: &[Copy]) -> Option<[&Copy; 2]> {
     }
 }
 
-/// All copies of all parts, those of one part beside each other, in the order of their places and logs.
+/// Returns all copies of all parts, grouped by part and in order of index and log.
 fn parts(logs: [&SegmentLog; 2], ways: [&[Numbered]; 2]) -> Vec<Copy> {
     let passed = |place: usize, numbered: &Numbered| &logs[place].passed[numbered.index as usize];
     let mut edges = Vec::new();
@@ -123,7 +123,7 @@ fn parts(logs: [&SegmentLog; 2], ways: [&[Numbered]; 2]) -> Vec<Copy> {
         edges.sort_unstable();
         edges.dedup();
     }
-    // Edges that no one would come by: a segment has no more parts than it has bytes, and all have a few times as many as there are segments.
+    // Limit for implausible boundaries: a segment has no more parts than bytes, and in total only a few times as many as there are segments.
     let room = 8 * (ways[0].len() + ways[1].len()) + 64;
     let mut all = Vec::with_capacity(ways[0].len() + ways[1].len());
     for (place, way) in ways.iter().enumerate() {
@@ -154,7 +154,7 @@ struct Matching<'a> {
     logs: [&'a SegmentLog; 2],
     full: u32,
     found: Matched,
-    /// When parts that can't be mistaken passed the first place, and how much later the second, by its clock.
+    /// When unambiguous parts passed the first place, and how much later the second, by its clock.
     delays: Vec<(u64, i64)>,
 }
 
@@ -167,7 +167,7 @@ impl Matching<'_> {
         self.passed(copy).payload > self.full
     }
 
-    /// Which fields of packets that can't be mistaken for others are the same at both places.
+    /// Determines which fields of unambiguous packets are equal at both places.
     fn crosses<'a>(&self, singles: impl Iterator<Item = [&'a Copy; 2]>, ways: [&[Numbered]; 2]) -> Crosses {
         let (mut ids, mut stamps) = ([0_u64; 2], [0_u64; 2]);
         for [a, b] in singles {
@@ -185,7 +185,7 @@ impl Matching<'_> {
             }
         }
         let most = |[equal, of]: [u64; 2]| of > 0 && equal as f64 >= CROSSES * of as f64;
-        // A sender may write the same one into all of its packets.
+        // A sender may write the same identification into all packets.
         let varies = (0..2).all(|place| {
             let all =
                 ways[place].iter().filter_map(|n| self.logs[place].passed[n.index as usize].identification());
@@ -202,7 +202,7 @@ impl Matching<'_> {
         }
     }
 
-    /// Whether nothing speaks against one packet at both places.
+    /// Whether two copies may be the same packet.
     fn may_be_one(&self, a: &Copy, b: &Copy) -> bool {
         let crosses = self.found.crosses;
         let (one, other) = (self.passed(a), self.passed(b));
@@ -213,7 +213,7 @@ impl Matching<'_> {
             || crosses.identification && differ(ids) && !self.is_super(a) && !self.is_super(b))
     }
 
-    /// Divides the copies of one part into those that passed both places, and those that passed one.
+    /// Divides the copies of a part into those that passed both places and those that passed one.
     fn settle(&mut self, group: &[Copy]) {
         let split = group.partition_point(|copy| copy.place == 0);
         let lists = group.split_at(split);
@@ -228,7 +228,7 @@ impl Matching<'_> {
             self.by_identification(lists, &mut fates);
             self.by_time(lists, &mut fates);
         } else if self.found.crosses.identification {
-            // Packets that only one place has, and that twice.
+            // Packets that one place has twice and the other not at all.
             for (place, list) in lists.iter().enumerate() {
                 for i in 1..list.len() {
                     let same = |j: usize| {
@@ -267,7 +267,7 @@ impl Matching<'_> {
         }
     }
 
-    /// What a packet is known by where its IP identification crosses; `None` of several that a network card joined or is to cut.
+    /// Returns the identity of a packet if its IP identification is preserved; `None` for packets merged or to be split by a network card.
     fn exact(&self, copy: &Copy) -> Option<(u16, Option<(u32, u32)>)> {
         let passed = self.passed(copy);
         let stamps = passed.stamps().filter(|_| self.found.crosses.timestamps);
@@ -288,7 +288,7 @@ impl Matching<'_> {
             for (a, b) in ours.iter().zip(theirs) {
                 self.pair(lists, fates, [a.2, b.2]);
             }
-            // The same packet once more: made on the way, or by a capture.
+            // The same packet again, duplicated on the way or by a capture.
             let both = ours.len().min(theirs.len());
             for further in ours.iter().chain(theirs).filter(|_| both > 0) {
                 if fates[further.1][further.2] == Fate::Alone {
@@ -301,7 +301,7 @@ impl Matching<'_> {
         }
     }
 
-    /// What is left, each with the one that its delay fits best, in order.
+    /// Matches the rest, each with the copy whose delay fits best, in order.
     fn by_time(&mut self, lists: [&[Copy]; 2], fates: &mut [Vec<Fate>; 2]) {
         let crosses = self.found.crosses;
         let left = |fates: &[Vec<Fate>; 2], place: usize| -> Vec<usize> {
@@ -311,13 +311,13 @@ impl Matching<'_> {
         if left.iter().any(Vec::is_empty) {
             return;
         }
-        // From the place that has fewer of them.
+        // Starts from the place with fewer copies.
         let fewer = usize::from(left[1].len() < left[0].len());
         let more = 1 - fewer;
         let mut next = 0;
         for (n, &i) in left[fewer].iter().enumerate() {
             let a = &lists[fewer][i];
-            // Where copies can't be told apart, as many remain as there are still to match.
+            // If copies can't be distinguished, as many remain as are still to be matched.
             let remain = left[fewer].len() - n - 1;
             let until = if crosses.timestamps { left[more].len() } else { left[more].len() - remain };
             let fits = |&k: &usize| self.may_be_one(a, &lists[more][left[more][k]]);
@@ -341,7 +341,7 @@ impl Matching<'_> {
         self.found.both.push(Both { at: [a.index, b.index], bytes: a.bytes });
     }
 
-    /// How much later than at the first place others passed the second, about this time.
+    /// Returns the usual delay of other packets to the second place around this time.
     fn usual_delay(&self, at_ns: u64) -> Option<i64> {
         let next = self.delays.partition_point(|&(at, _)| at < at_ns);
         let near = [next.checked_sub(1), Some(next)];
@@ -350,16 +350,16 @@ impl Matching<'_> {
     }
 }
 
-/// What became of a copy.
+/// Fate of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Alone,
     Both,
-    /// The same packet as another one of this place.
+    /// A duplicate of another packet at this place.
     Copy,
 }
 
-/// Linux writes 0 where a packet may not be fragmented and no connection counts.
+/// Returns the IP identification, if it is meaningful; Linux writes 0 if fragmentation is forbidden and there is no connection.
 fn own_identification(passed: &Passed) -> Option<u16> {
     passed.identification().filter(|&id| id != 0)
 }

@@ -1,7 +1,7 @@
-//! Two captures of one path: which connections passed both places, and what was lost, changed and delayed between them.
+//! Comparison of two captures of one path: which connections passed both places, and what was lost, changed and delayed in between.
 //!
-//! A capture keeps 40 bytes of each segment, up to [`SEGMENTS_MOST`]. Connections are compared one by one: segments are matched by the bytes that
-//! they carry (`matching`), then counted, held beside themselves and timed.
+//! A capture keeps 40 bytes per segment, up to [`SEGMENTS_MOST`]. Connections are compared one by one: segments are matched by the bytes they
+//! carry (`matching`), then counted, compared for changes and timed.
 
 mod changes;
 mod clock;

@@ -1,25 +1,25 @@
-//! Segments of one way at both places, with sequence numbers that count from the same byte and do not wrap.
+//! Segments of one direction at both places, with sequence numbers that start at the same byte and do not wrap.
 
 use std::collections::HashMap;
 
 use super::log::{Passed, SegmentLog};
 
-/// Data segments of which an offset of sequence numbers is inferred where no SYN says it.
+/// Data segments from which the sequence number offset is inferred without a SYN.
 const TRIED: usize = 4096;
-/// So many have to agree.
+/// Fewest segments that must agree.
 const VOTES_MIN: usize = 8;
 
-/// A segment of a way.
+/// A segment of a direction.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Numbered {
-    /// Its place in the log.
+    /// Index in the log.
     pub index: u32,
-    /// Its first byte, and what it acknowledges, since the first byte of each way. 0 where it acknowledges nothing.
+    /// First byte and acknowledgement number, both relative to the first byte of their direction; 0 if it acknowledges nothing.
     pub from: i64,
     pub ack: i64,
 }
 
-/// How far sequence numbers of each way of the first log are from those of the second: second - first.
+/// Returns the sequence number offset of each direction between the logs: second - first.
 pub(super) fn offsets(logs: [&SegmentLog; 2], swapped: bool) -> [u32; 2] {
     [0, 1].map(|side| {
         let other = side ^ usize::from(swapped);
@@ -30,7 +30,7 @@ pub(super) fn offsets(logs: [&SegmentLog; 2], swapped: bool) -> [u32; 2] {
     })
 }
 
-/// The offset that segments with the same timestamps and payload agree on.
+/// Returns the offset on which segments with equal timestamps and payload agree.
 fn voted(logs: [&SegmentLog; 2], sides: [usize; 2]) -> Option<u32> {
     let own = |which: usize| {
         let data = logs[which].passed.iter().filter(move |passed| passed.side() == sides[which]);
@@ -51,7 +51,7 @@ fn voted(logs: [&SegmentLog; 2], sides: [usize; 2]) -> Option<u32> {
     (most >= VOTES_MIN && most * 5 >= all * 4).then_some(offset)
 }
 
-/// The first number of each way of a log: its SYN's, or that of the first segment.
+/// Returns the first sequence number of each direction: that of its SYN, or else of the first segment.
 pub(super) fn bases(log: &SegmentLog) -> [Option<u32>; 2] {
     [0, 1].map(|side| {
         let first = || log.passed.iter().find(|passed| passed.side() == side).map(|passed| passed.seq);
@@ -59,7 +59,7 @@ pub(super) fn bases(log: &SegmentLog) -> [Option<u32>; 2] {
     })
 }
 
-/// The segments of one side, counted from the first number of it and of the other one.
+/// Returns the segments of one side, numbered from the first sequence number of both sides.
 pub(super) fn numbered(log: &SegmentLog, side: usize, base: u32, other: Option<u32>) -> Vec<Numbered> {
     let (mut sent, mut acked) = (Count::new(base), other.map(Count::new));
     let own = log.passed.iter().enumerate().filter(|(_, passed)| passed.side() == side);
@@ -80,10 +80,10 @@ pub(super) fn acks(passed: &Passed) -> bool {
     passed.flags & ACK != 0
 }
 
-/// Numbers that wrap, as ones that do not.
+/// Unwraps sequence numbers.
 struct Count {
     base: u32,
-    /// The last one, which the next is near.
+    /// Last number; the next one is near it.
     last: i64,
 }
 

@@ -1,4 +1,4 @@
-//! Requests that are to be sent back, and their answers: ICMP echo (RFC 792, RFC 4443), and the messages of `bdp ping`.
+//! Echo requests and replies: ICMP echo (RFC 792, RFC 4443), and the messages of `bdp ping`.
 
 use std::collections::VecDeque;
 
@@ -6,13 +6,13 @@ use bdp_model::capture::CapturedEcho;
 
 use crate::rtt::RoundTrips;
 
-/// Requests whose answers are known: those of earlier ones count as unasked.
+/// Requests kept; replies to earlier ones count as unsolicited.
 const REMEMBERED: usize = 1024;
 
-/// What a request is known by: who asks, and which it is.
+/// Identity of a request: who sent it, and its number.
 pub(super) type Asked = (u64, u64);
 
-/// The requests of one way.
+/// Requests of one direction.
 #[derive(Debug, Default)]
 pub(super) struct Echoes {
     asked: VecDeque<Request>,
@@ -28,13 +28,13 @@ struct Request {
 }
 
 impl Echoes {
-    /// Memory that they have.
+    /// Heap memory in use, bytes.
     pub(super) fn held_bytes(&self) -> usize {
         size_of::<Self>() + self.asked.capacity() * size_of::<Request>() + self.rtt.held_bytes()
     }
 
     pub(super) fn request(&mut self, asked: Asked, at: Option<u64>) {
-        // A copy of the network, or of the capture, is no other request.
+        // A duplicate, from the network or the capture, is not another request.
         if self.asked.iter().rev().take(16).any(|request| request.asked == asked && !request.is_answered) {
             return;
         }
@@ -61,7 +61,7 @@ impl Echoes {
         }
     }
 
-    /// Null where nothing was asked or answered.
+    /// Returns `None` if there were no requests or replies.
     pub(super) fn report(&self) -> Option<CapturedEcho> {
         let counts = CapturedEcho { rtt: self.rtt.report(), ..self.counts };
         (counts.sent + counts.unasked > 0).then_some(counts)

@@ -1,21 +1,22 @@
-//! Datagrams of iperf3 and iperf2: a number and the time of sending at the beginning, and nothing that says whose they are. Only a flow whose datagrams
-//! are of one length, whose numbers go on, and whose times run as fast as those of the capture is believed.
+//! Datagrams of iperf3 and iperf2: they begin with a number and a time of sending, without any identification. A flow is accepted only if
+//! its datagrams
+//! have one length, consecutive numbers, and times that advance like those of the capture.
 
 use bdp_wire::iperf2::Stamp;
 use bdp_wire::iperf3::datagram as iperf3;
 
 use super::stream::{Datagram, Format, Sent, Stream};
 
-/// So many datagrams that fit the one before make a stream sure; so many where its hello was captured.
+/// Consecutive matching datagrams that confirm a stream; fewer if its hello was captured.
 const SURE: u32 = 15;
 const SURE_AFTER_HELLO: u32 = 3;
-/// Numbers that may be skipped meanwhile, the next one among them.
+/// Largest step between numbers until then.
 const SKIP: u64 = 64;
-/// As far as the times of sending may run off those of the capture from one datagram to the next.
+/// Largest deviation of the times of sending from those of the capture between two datagrams.
 const OFF_NS: u64 = 200_000_000;
 const LONGEST_PAUSE_NS: u64 = 10_000_000_000;
 
-/// The beginning of a datagram, until another one fits it.
+/// Start of a datagram, kept until another one matches it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Beginning {
     at: Option<u64>,
@@ -24,12 +25,12 @@ pub(super) struct Beginning {
 }
 
 impl Beginning {
-    /// `None` of what is too short, or cut so.
+    /// Returns `None` if it is too short, originally or after truncation.
     pub(super) fn of(kept: &[u8], length: u32, at: Option<u64>) -> Option<Self> {
         Some(Self { at, length, bytes: *kept.first_chunk()? })
     }
 
-    /// The stream that it begins, if the next one fits it.
+    /// Returns the stream that it starts, if the next datagram matches it.
     pub(super) fn paired(&self, next: &Self, hello: bool) -> Option<Stream> {
         let of_iperf3 = [Format::Iperf3, Format::Iperf3Wide];
         let formats = of_iperf3.into_iter().chain((!hello).then_some(Format::Iperf2));
@@ -40,7 +41,7 @@ impl Beginning {
         })
     }
 
-    /// A datagram of data by this format; `None` where it is none.
+    /// Interprets a datagram in this format; `None` if it is invalid.
     fn datagram(&self, format: Format) -> Option<Datagram> {
         let (number, sent_us) = label(format, &self.bytes)?;
         let number = u64::try_from(number).ok().filter(|&number| number > 0)?;
@@ -53,7 +54,7 @@ impl Beginning {
     }
 }
 
-/// Notes a datagram of the flow.
+/// Adds a datagram of the flow.
 pub(super) fn note(stream: &mut Stream, beginning: &Beginning) {
     if let (Format::Iperf2, Some((number, _))) = (stream.format, label(stream.format, &beginning.bytes))
         && number < 0
@@ -75,7 +76,7 @@ pub(super) fn note(stream: &mut Stream, beginning: &Beginning) {
         stream.agreeing = stream.agreeing.saturating_add(1);
     } else {
         stream.disagreeing = stream.disagreeing.saturating_add(1);
-        // What is of another length is another's.
+        // A datagram of another length belongs to something else.
         if datagram.length != stream.last.length {
             return;
         }
@@ -83,13 +84,13 @@ pub(super) fn note(stream: &mut Stream, beginning: &Beginning) {
     stream.note(&datagram);
 }
 
-/// Whether it can be nothing else.
+/// Whether the stream is confirmed.
 pub(super) fn is_sure(stream: &Stream, hello: bool) -> bool {
     let least = if hello { SURE_AFTER_HELLO } else { SURE };
     stream.agreeing >= least && stream.disagreeing <= stream.agreeing / 2
 }
 
-/// Whether a payload is a greeting of iperf3, or its answer.
+/// Whether a payload is a hello of iperf3 or its answer.
 pub(super) fn is_hello(kept: &[u8], length: u32) -> bool {
     length == 4 && (iperf3::answer(kept).is_some() || iperf3::is_answer(kept))
 }
@@ -105,7 +106,7 @@ fn goes_on_as(first: &Datagram, second: &Datagram) -> bool {
     first.length == second.length && (1..=SKIP).contains(&ahead) && pause <= LONGEST_PAUSE_NS && keeps_time
 }
 
-/// Number and microseconds of sending.
+/// Returns the number and the time of sending in microseconds.
 fn label(format: Format, bytes: &[u8; 16]) -> Option<(i64, u64)> {
     let word = |index: usize| {
         let at = index * 4;
@@ -121,7 +122,7 @@ fn label(format: Format, bytes: &[u8; 16]) -> Option<(i64, u64)> {
     }
     match format {
         Format::Iperf2 => {
-            // The upper half of a number; before version 2.0.10 the next header stands there.
+            // Upper half of the number; before version 2.0.10 the next header is here.
             let wide = matches!(word(3), 0 | u32::MAX);
             Stamp::decode(bytes, wide).map(|stamp| (stamp.number, stamp.sent_us))
         }

@@ -1,18 +1,19 @@
-//! Interarrival jitter of RFC 3550, section 6.4.1 and A.8, by clocks whose rate is known or comes out.
+//! Interarrival jitter of RFC 3550, section 6.4.1 and A.8, for clocks with a known or inferred rate.
 
 use bdp_model::capture::ClockRateSource;
 
-/// Rates that a clock may have: those of RFC 3551, and those that are usual beside them.
+/// Possible clock rates: those of RFC 3551, and other common ones.
 const RATES: [u32; 8] = [8000, 16_000, 32_000, 44_100, 48_000, 90_000, 11_025, 22_050];
-/// Of these, such as are inferred from timestamps: no two are near each other.
+/// Number of rates that can be inferred from timestamps: no two are close to each other.
 const INFERRED: usize = 6;
-/// As far as timestamps may run off such a rate.
+/// Largest deviation of timestamps from a rate.
 const OFF: f64 = 0.02;
-/// Less than so many datagrams, or so much time, says nothing of a rate.
+/// Fewest datagrams, and shortest time, from which a rate is inferred.
 const LEAST_PACKETS: u64 = 50;
 const LEAST_NS: u64 = 1_000_000_000;
 
-/// `J += (|D| - J) / 16`, with its mean and its largest value.
+/// Jitter `J += (|D| - J)
+/// 16`, with its mean and maximum.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Jitter {
     ns: f64,
@@ -21,7 +22,7 @@ pub(super) struct Jitter {
     count: u64,
 }
 
-/// A jitter in nanoseconds: at the end, the mean, the largest.
+/// Jitter in nanoseconds: final, mean and maximum.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct JitterReport {
     pub last: f64,
@@ -30,7 +31,7 @@ pub(super) struct JitterReport {
 }
 
 impl Jitter {
-    /// Two datagrams came so much further apart than they were sent.
+    /// Adds the difference between two datagrams' arrival and sending intervals.
     pub(super) fn note(&mut self, difference_ns: f64) {
         self.ns += (difference_ns.abs() - self.ns) / 16.0;
         self.sum += self.ns;
@@ -44,7 +45,7 @@ impl Jitter {
     }
 }
 
-/// The timestamps of RTP, by every rate that they may have: which it is comes out at the end.
+/// RTP timestamps, evaluated at every possible rate; the rate is determined at the end.
 #[derive(Debug)]
 pub(super) struct Timestamps {
     first_at: u64,
@@ -78,12 +79,12 @@ impl Timestamps {
         self.last = (at, timestamp);
     }
 
-    /// The numbers begin anew, and with them, as a rule, the timestamps.
+    /// Restarts after the numbers began anew, usually with new timestamps.
     pub(super) fn anew(&mut self, at: u64, timestamp: u32) {
         *self = Self { by_rate: self.by_rate, ..Self::starting(at, timestamp) };
     }
 
-    /// The rate, how it is known, and the jitter by it.
+    /// Returns the rate, how it is known, and the jitter.
     pub(super) fn report(&self, payload_types: u128) -> Option<(u32, ClockRateSource, Option<JitterReport>)> {
         let (rate, source) = match by_payload_types(payload_types) {
             Known::Rate(rate) => (rate, ClockRateSource::PayloadType),
@@ -94,7 +95,7 @@ impl Timestamps {
         Some((rate, source, self.by_rate[place].report()))
     }
 
-    /// The rate by the times of the capture.
+    /// Returns the rate inferred from the times of the capture.
     fn inferred(&self) -> Option<u32> {
         let took = self.last.0.saturating_sub(self.first_at);
         if took < LEAST_NS || self.packets < LEAST_PACKETS {
@@ -107,16 +108,16 @@ impl Timestamps {
 
 enum Known {
     Rate(u32),
-    /// Types of several rates share the timestamps.
+    /// Payload types with different rates share the timestamps.
     Contradiction,
     Nothing,
 }
 
-/// The rate that the payload types of a stream have (RFC 3551, tables 4 and 5).
+/// Returns the clock rate of a stream's payload types (RFC 3551, tables 4 and 5).
 fn by_payload_types(types: u128) -> Known {
     let mut known = Known::Nothing;
     for (kind, rate) in (0..35).filter(|kind| types >> kind & 1 == 1).filter_map(|k| Some((k, rate_of(k)?))) {
-        // Comfort noise goes with whatever clock it stands beside.
+        // Comfort noise uses the clock of the other payload types.
         if kind == 13 && types != 1 << 13 {
             continue;
         }
@@ -128,7 +129,7 @@ fn by_payload_types(types: u128) -> Known {
     known
 }
 
-/// Ticks in a second of a static payload type.
+/// Returns the clock rate of a static payload type, Hz.
 pub(super) fn rate_of(payload_type: u8) -> Option<u32> {
     Some(match payload_type {
         0 | 3..=5 | 7..=9 | 12 | 13 | 15 | 18 => 8000,
@@ -147,7 +148,7 @@ mod tests {
 
     #[test]
     fn jitter_is_that_of_the_rfc() {
-        // A.8 in ticks of 8000: transits 0, 8, 8, 0 give differences 8, 0, 8.
+        // A.8 in 8000 Hz ticks: transits 0, 8, 8, 0 give differences 8, 0, 8.
         let mut all = Timestamps::starting(0, u32::MAX - 100);
         for (i, late_ms) in [(1_u32, 1_u64), (2, 1), (3, 0)] {
             all.note(u64::from(i) * 20_000_000 + late_ms * 1_000_000, (u32::MAX - 100).wrapping_add(i * 160));

@@ -1,8 +1,9 @@
-//! UDP and ICMP as a capture shows them: streams whose datagrams bear numbers and times in the clear (RTP, bdp, iperf3, iperf2), echoes, and QUIC by
-//! what it does not encrypt. A flow is none of these until its datagrams can be nothing else; payloads are not looked at.
+//! UDP and ICMP in a capture: streams of datagrams with unencrypted numbers and times (RTP, bdp, iperf3, iperf2), echoes, and the
+//! unencrypted parts of
+//! QUIC. A flow counts as one of these only if its datagrams can be nothing else; payloads are not examined.
 //!
-//! A flow has 0.6 MB at the most: [`MOST_STREAMS`] streams of 1.7 KB each way, [`Echoes`] of 110 KB each way, and 250 KB of a QUIC
-//! connection's round trips. Most have some hundred bytes.
+//! A flow takes at most 0.6 MB: [`MOST_STREAMS`] streams of 1.7 KB per direction, [`Echoes`] of 110 KB per direction, and 250 KB of a QUIC
+//! connection's round trips. Most take a few hundred bytes.
 
 mod echoes;
 mod iperf;
@@ -25,23 +26,23 @@ use self::rtp::Candidates;
 use self::stream::{Datagram, Format, Sent, Stream};
 use crate::decode::Echo;
 
-/// Streams of one way that are followed.
+/// Most streams followed per direction.
 const MOST_STREAMS: usize = 8;
-/// Bytes of a payload in which all headers lie that are looked for, but the longest of QUIC.
+/// Bytes of a payload that contain all headers examined, except the longest ones of QUIC.
 const HEADERS: usize = 32;
 
-/// The datagrams of a flow.
+/// Datagrams of a flow.
 #[derive(Debug, Default)]
 pub(crate) struct Datagrams {
     sides: [Side; 2],
     seen: u64,
-    /// bdp's opening of a stream was captured, or the greeting of iperf3: numbers begin where they begin.
+    /// Whether bdp's stream opening or iperf3's hello was captured, so that the first number is known.
     is_opened: bool,
     hello: bool,
     quic: Option<Box<Quic>>,
 }
 
-/// One way.
+/// One direction.
 #[derive(Debug, Default)]
 struct Side {
     headers_cut: u64,
@@ -53,15 +54,15 @@ struct Side {
 }
 
 impl Datagrams {
-    /// Whether a datagram can be told from others by more than its first [`HEADERS`] bytes.
+    /// Whether a datagram can only be identified by more than its first [`HEADERS`] bytes.
     pub(crate) fn needs_whole(kept: &[u8], length: u32) -> bool {
         let datagram = quic::Datagram { side: 0, at: None, kept, length };
         kept.first() == Some(&bdp_wire::session::MAGIC[0]) || Quic::starting(&datagram, true).is_some()
     }
 
-    /// Memory that they have beside their own place, with what their report takes.
+    /// Heap memory in use, including that of the report, bytes.
     pub(crate) fn held_bytes(&self) -> usize {
-        // The last 8192 numbers of a stream, a bit each.
+        // Bitmap of the last 8192 numbers of a stream.
         const NUMBERS: usize = 1024;
         const REPORT: usize = size_of::<CapturedDatagrams>();
         let sides = self.sides.iter().map(|side| {
@@ -73,7 +74,7 @@ impl Datagrams {
         sides.sum::<usize>() + self.quic.as_ref().map_or(0, |quic| quic.held_bytes())
     }
 
-    /// A datagram of UDP from this side, of which so much was kept.
+    /// Adds a UDP datagram from this side, as far as it was captured.
     pub(crate) fn udp(&mut self, at: Option<u64>, side: usize, kept: &[u8], length: u32) {
         self.seen += 1;
         let is_known = self.quic(at, side, kept, length)
@@ -85,7 +86,7 @@ impl Datagrams {
         }
     }
 
-    /// An ICMP echo from this side.
+    /// Adds an ICMP echo from this side.
     pub(crate) fn icmp(&mut self, at: Option<u64>, side: usize, echo: &Echo) {
         let asked = (u64::from(echo.id), u64::from(echo.number));
         self.echo(at, side, asked, echo.is_reply);
@@ -106,7 +107,7 @@ impl Datagrams {
         self.quic.as_ref().is_some_and(|quic| quic.is_sure())
     }
 
-    /// bdp's own, whose first eight bytes say what they are.
+    /// Adds a datagram of bdp, identified by its first eight bytes.
     fn bdp(&mut self, at: Option<u64>, side: usize, kept: &[u8], length: u32) -> bool {
         if kept.first() != Some(&bdp_wire::session::MAGIC[0]) {
             return false;
@@ -148,7 +149,7 @@ impl Datagrams {
             iperf::note(stream, &beginning);
             let is_sure = iperf::is_sure(stream, hello);
             if is_sure && !was_sure {
-                // What was kept sufficed.
+                // The captured part was sufficient.
                 side.headers_cut = side.headers_cut.saturating_sub(stream.packets() - 1);
             }
             if !is_sure && stream.disagreeing > 2 + stream.agreeing / 2 {
@@ -163,7 +164,7 @@ impl Datagrams {
         false
     }
 
-    /// What went one way.
+    /// Returns the report of one direction.
     pub(crate) fn report(&self, side: usize) -> CapturedDatagrams {
         let hello = self.hello;
         let side = &self.sides[side];
@@ -176,7 +177,7 @@ impl Datagrams {
         }
     }
 
-    /// The QUIC connection that it is.
+    /// Returns the report of the QUIC connection, if it is one.
     pub(crate) fn quic_report(&self) -> Option<CapturedQuic> {
         self.quic.as_ref().filter(|quic| quic.is_sure()).map(|quic| quic.report())
     }
@@ -198,7 +199,7 @@ impl Side {
         rtp::note(stream, &header, at, length);
         let (is_sure, packets) = (rtp::is_sure(stream), stream.packets());
         if is_sure && !was_sure {
-            // What was kept sufficed.
+            // The captured part was sufficient.
             self.headers_cut = self.headers_cut.saturating_sub(packets - 1);
         }
         is_sure
@@ -208,7 +209,7 @@ impl Side {
         self.streams.iter_mut().find(|stream| stream.format == format)
     }
 
-    /// Follows a stream, in the place of one that may be none where there are many.
+    /// Follows a stream; if there are too many, it replaces an unconfirmed one.
     fn follow(&mut self, stream: Stream) -> bool {
         if self.streams.len() >= MOST_STREAMS {
             let Some(unsure) = self.streams.iter().position(|stream| !is_sure(stream, false)) else {

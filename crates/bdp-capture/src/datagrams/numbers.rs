@@ -1,46 +1,46 @@
-//! The numbers of a stream as they pass: what is lost, late, or there twice, and where they begin anew (RFC 3550, A.1 and A.3).
+//! Sequence numbers of a stream: losses, late arrivals, duplicates and restarts (RFC 3550, A.1 and A.3).
 
 use bdp_model::arrivals::{Arrival, Arrivals};
 
-/// Numbers that are remembered: one that comes later than so many others can't be told from a copy.
+/// Numbers kept: one that is later than this can't be distinguished from a duplicate.
 const REMEMBERED: u64 = 8192;
-/// Before the first number seen so many may come late.
+/// Most numbers that may arrive late before the first one seen.
 const BEFORE: u64 = 64;
-/// A jump ahead by more is none of a stream (RFC 3550, A.1).
+/// Largest jump ahead within a stream (RFC 3550, A.1).
 pub(super) const MAX_DROPOUT: u64 = 3000;
-/// A jump back by more neither.
+/// Largest jump back within a stream.
 const MAX_MISORDER: u64 = 100;
 
-/// What a number is to those before it.
+/// Relation of a number to earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// It counts: the next, one after a gap, or one that comes late.
+    /// Counted: the next one, one after a gap, or a late one.
     Counts,
-    /// It had come before.
+    /// Duplicate.
     Copy,
-    /// It fits nothing.
+    /// Out of range.
     Stale,
-    /// The numbers begin anew with it.
+    /// Restart of the numbers.
     Anew,
 }
 
-/// Those of one stream.
+/// Numbers of one stream.
 #[derive(Debug)]
 pub(super) struct Numbers {
     arrivals: Arrivals,
-    /// The number whose place in `arrivals` is 0.
+    /// Number at position 0 of `arrivals`.
     origin: u64,
-    /// The lowest that counts, and how many the sender says there were at least, both from the origin.
+    /// Lowest number that counts, and the number of datagrams sent according to the sender, both from the origin.
     lowest: u64,
     total: u64,
-    /// A jump that did not fit, and would if this came next.
+    /// Number after an implausible jump, which is accepted if the next one follows it.
     odd: Option<u64>,
-    /// Whether jumps ahead are believed, however long.
+    /// Whether jumps ahead of any length are accepted.
     trusts_jumps: bool,
     before: Counts,
 }
 
-/// What numbers come to.
+/// Totals of the numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub expected: u64,
@@ -52,7 +52,7 @@ pub(super) struct Counts {
 }
 
 impl Numbers {
-    /// Those whose first one seen is this; of which it is known that they began with `began`, where that is known.
+    /// Returns the numbers of a stream first seen with `first`; `began` is its first number, if known.
     pub(super) fn starting(first: u64, began: Option<u64>, trusts_jumps: bool) -> Self {
         let began = began.filter(|&began| began <= first && first - began < REMEMBERED / 2);
         let origin = began.unwrap_or(first.saturating_sub(BEFORE));
@@ -70,7 +70,7 @@ impl Numbers {
         numbers
     }
 
-    /// A datagram with this number.
+    /// Adds a datagram with this number.
     pub(super) fn note(&mut self, number: u64) -> Place {
         let place = number.checked_sub(self.origin);
         let fits = place.is_some_and(|place| {
@@ -91,7 +91,7 @@ impl Numbers {
                     Arrival::Stale => Place::Stale,
                 }
             }
-            // Two in a row that fit each other are the beginning of others.
+            // Two consecutive numbers after a jump are a restart.
             None if self.odd == Some(number) => {
                 self.before = self.counts();
                 self.before.restarts += 1;
@@ -109,16 +109,16 @@ impl Numbers {
         }
     }
 
-    /// The sender says that it has sent all up to this number, which is the first that it did not.
+    /// Records the sender's end mark: the first number that it did not send.
     pub(super) fn end(&mut self, number: u64) {
         let total = number.saturating_sub(self.origin);
-        // Nobody can have sent so many since.
+        // So many can't have been sent since.
         if total < self.arrivals.next().saturating_add(REMEMBERED) {
             self.total = self.total.max(total);
         }
     }
 
-    /// The highest that came.
+    /// Returns the highest number received.
     pub(super) fn highest(&self) -> u64 {
         self.origin + self.arrivals.next() - 1
     }

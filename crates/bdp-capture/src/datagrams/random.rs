@@ -1,4 +1,4 @@
-//! Numbers for tests that are the same each time.
+//! Reproducible random numbers for tests.
 
 /// SplitMix64.
 pub(crate) struct Random(pub(crate) u64);

@@ -1,18 +1,18 @@
-//! RTP (RFC 3550): nothing in a packet says that it is one, so that only a stream of them that goes on as RTP does is believed.
+//! RTP (RFC 3550): its packets can't be identified individually, so only a stream that continues as RTP does is accepted.
 
 use super::jitter::rate_of;
 use super::stream::{Datagram, Format, Sent, Stream};
 
-/// Packets that may be the first of a stream, of one way.
+/// Most packets per direction kept as possible starts of a stream.
 const CANDIDATES: usize = 4;
-/// Streams that go on are known by so many packets that fit the one before.
+/// Consecutive matching packets that confirm a stream.
 const SURE: u32 = 7;
-/// Numbers that a stream may skip meanwhile.
+/// Largest step between sequence numbers until then.
 const SKIP: i16 = 16;
-/// Ticks that timestamps may go on meanwhile, ten seconds of the fastest clock, and back: frames of video that are sent before others are shown.
+/// Range of timestamp steps until then: ten seconds of the fastest clock ahead, and back for video frames sent before others are shown.
 const TICKS: std::ops::RangeInclusive<i32> = -90_000..=900_000;
 
-/// What matters of a header (RFC 3550, section 5.1).
+/// Relevant fields of a header (RFC 3550, section 5.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header {
     pub payload_type: u8,
@@ -22,7 +22,7 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// From the beginning of a datagram of this length; `None` of what can't be RTP, RTCP and STUN among it (RFC 5761, RFC 7983).
+    /// Decodes the start of a datagram of this length; `None` if it can't be RTP, including RTCP and STUN (RFC 5761, RFC 7983).
     pub(super) fn decode(kept: &[u8], length: u32) -> Option<Self> {
         let bytes: &[u8; 12] = kept.first_chunk()?;
         let sources = u32::from(bytes[0] & 15);
@@ -37,7 +37,7 @@ impl Header {
             .filter(|header| header.ssrc != 0)
     }
 
-    /// Whether another one may come next in its stream.
+    /// Whether another packet may be next in its stream.
     fn goes_on_as(&self, next: &Self) -> bool {
         let ahead = next.number.wrapping_sub(self.number) as i16;
         next.ssrc == self.ssrc
@@ -53,7 +53,7 @@ impl Header {
     }
 }
 
-/// Packets that may be the first of a stream.
+/// Packets that may start a stream.
 #[derive(Debug, Default)]
 pub(super) struct Candidates {
     all: [Option<(Header, Datagram)>; CANDIDATES],
@@ -61,7 +61,7 @@ pub(super) struct Candidates {
 }
 
 impl Candidates {
-    /// The stream that this packet makes of one before it; the packet is kept where there is none.
+    /// Returns the stream that this packet forms with an earlier one; otherwise keeps the packet.
     pub(super) fn paired(&mut self, header: &Header, at: Option<u64>, length: u32) -> Option<Stream> {
         let mut before = self.all.iter_mut();
         if let Some(place) = before.find(|place| place.is_some_and(|(first, _)| first.goes_on_as(header))) {
@@ -70,7 +70,7 @@ impl Candidates {
             stream.has_payload_type(first.payload_type);
             return Some(stream);
         }
-        // The other half of 2^16 is ahead of it, so that what came before the first has a number, too.
+        // The number is offset by 2^16, so that packets sent before the first have valid numbers too.
         let number = u64::from(header.number) + (1 << 16);
         let datagram = Datagram { at, length, number, sent: Sent::Ticks(header.timestamp) };
         self.all[self.next] = Some((*header, datagram));
@@ -79,7 +79,7 @@ impl Candidates {
     }
 }
 
-/// Notes a packet of its stream.
+/// Adds a packet of the stream.
 pub(super) fn note(stream: &mut Stream, header: &Header, at: Option<u64>, length: u32) {
     if stream.agreeing < SURE || stream.changes < 2 {
         if Header::of(stream).is_some_and(|last| last.goes_on_as(header)) {
@@ -96,7 +96,7 @@ pub(super) fn note(stream: &mut Stream, header: &Header, at: Option<u64>, length
     stream.note(&Datagram { at, length, number, sent: Sent::Ticks(header.timestamp) });
 }
 
-/// Whether it can be nothing else.
+/// Whether the stream is confirmed.
 pub(super) fn is_sure(stream: &Stream) -> bool {
     stream.agreeing >= SURE && stream.changes >= 2 && stream.disagreeing <= stream.agreeing / 2
 }

@@ -1,25 +1,25 @@
-//! A stream of datagrams that bear numbers and times.
+//! A stream of datagrams with numbers and times.
 
 use bdp_model::capture::{CapturedStream, NumberedProtocol};
 
 use super::jitter::{Jitter, Timestamps};
 use super::numbers::{Numbers, Place};
 
-/// Whose numbers a stream has, and which stream of theirs it is.
+/// Format of a stream, and its identifier within the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
-    /// By its SSRC.
+    /// RTP, by SSRC.
     Rtp(u32),
-    /// By its tag.
+    /// bdp, by tag.
     Bdp([u8; 8]),
-    /// With numbers of 32 bits.
+    /// iperf3 with 32-bit numbers.
     Iperf3,
-    /// With numbers of 64 bits.
+    /// iperf3 with 64-bit numbers.
     Iperf3Wide,
     Iperf2,
 }
 
-/// When a datagram was sent, by its sender's clock.
+/// Time of sending, by the sender's clock.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Sent {
     Ns(u64),
@@ -29,15 +29,15 @@ pub(super) enum Sent {
 /// A datagram of a stream.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Datagram {
-    /// When it passed here; `None` where the capture has no times.
+    /// Time at which it passed the capture; `None` if the capture has no times.
     pub at: Option<u64>,
-    /// Bytes of its payload before it was cut.
+    /// Payload length before truncation, bytes.
     pub length: u32,
     pub number: u64,
     pub sent: Sent,
 }
 
-/// What the times of a stream are by.
+/// Clock of a stream's times.
 #[derive(Debug)]
 enum Clock {
     Ticks(Box<Timestamps>),
@@ -47,10 +47,10 @@ enum Clock {
 #[derive(Debug)]
 pub(super) struct Stream {
     pub format: Format,
-    /// Of all that it was so far, the datagrams that went on as such a stream does, and those that did not.
+    /// Number of datagrams that continued the stream as expected, and of those that did not.
     pub agreeing: u32,
     pub disagreeing: u32,
-    /// How often the time of sending changed.
+    /// Number of changes of the time of sending.
     pub changes: u32,
     pub last: Datagram,
     numbers: Numbers,
@@ -62,7 +62,7 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// One of which this is the first datagram seen, and which is known to have begun with `began` where that is known.
+    /// Returns a stream first seen with this datagram; `began` is its first number, if known.
     pub(super) fn starting(format: Format, first: &Datagram, began: Option<u64>) -> Self {
         let clock = first.at.map(|at| match first.sent {
             Sent::Ticks(timestamp) => Clock::Ticks(Box::new(Timestamps::starting(at, timestamp))),
@@ -116,12 +116,12 @@ impl Stream {
         self.payload_types |= 1 << (kind & 127);
     }
 
-    /// The sender says that this is the first number that it did not send.
+    /// Records the sender's end mark: the first number that it did not send.
     pub(super) fn end(&mut self, number: u64) {
         self.numbers.end(number);
     }
 
-    /// The number of which these are the lowest bits.
+    /// Returns the full number from its lowest bits.
     pub(super) fn extended(&self, low: u32, bits: u32) -> u64 {
         let highest = self.numbers.highest();
         let unused = 32 - bits;

@@ -1,56 +1,56 @@
-//! Bytes that may end too early.
+//! Reader for bytes that may be truncated.
 
-/// Why there is no packet in a frame.
+/// Why a frame has no readable packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Unread {
-    /// A link layer that bdp does not know, by its number in captures.
+    /// Unknown link type, as numbered in captures.
     LinkType(u16),
-    /// No IP: ARP and the like, by the Ethernet type.
+    /// Not IP: ARP and others, by Ethernet type.
     NotIp(u16),
-    /// No IP, by the service access point of IEEE 802.2: spanning tree and the like.
+    /// Not IP: spanning tree and others, by the service access point of IEEE 802.2.
     Llc(u8),
-    /// A frame that manages or controls the link and carries no data: beacons, acknowledgements of 802.11, tokens.
+    /// A control or management frame without data: beacons, acknowledgements of 802.11, tokens.
     Control,
-    /// What it carries is encrypted.
+    /// Its content is encrypted.
     Encrypted,
-    /// The capturing device says that it was received with errors.
+    /// The capturing device received it with errors.
     Damaged,
-    /// A fragment of a frame, and not the first.
+    /// A fragment of a frame other than the first.
     Fragment,
-    /// What was kept ends within a header.
+    /// The captured bytes end within a header.
     Cut,
-    /// A header contradicts itself.
+    /// A header is inconsistent.
     Malformed,
 }
 
-/// Bytes that are read from their beginning, and that may end too early.
+/// Bytes read from the start, which may be truncated.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bytes<'a> {
     pub(super) rest: &'a [u8],
-    /// How long the rest was before it was cut.
+    /// Original length of the rest, before truncation.
     pub(super) length: u32,
-    /// Where in the frame the rest begins.
+    /// Offset of the rest in the frame.
     pub(super) at: usize,
-    /// Tunnels around it.
+    /// Number of enclosing tunnels.
     pub(super) tunnels: u8,
 }
 
-/// What the rest begins with.
+/// Type of the next header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
-    /// A link layer, by its number in captures.
+    /// Link layer, as numbered in captures.
     Link(u16),
     /// An Ethernet frame.
     Ethernet,
-    /// What follows this Ethernet type.
+    /// Payload of this Ethernet type.
     Type(u16),
     /// The header of IEEE 802.2.
     Llc,
-    /// PPP, with address and control in front or without.
+    /// PPP, with or without address and control.
     Ppp,
-    /// Labels of MPLS.
+    /// MPLS labels.
     Mpls,
-    /// An IP packet of either version.
+    /// IPv4 or IPv6.
     Ip,
 }
 
@@ -80,13 +80,13 @@ impl<'a> Bytes<'a> {
         self.array().map(u32::from_be_bytes)
     }
 
-    /// Of a header that says how long it is, what follows the part that was read.
+    /// Skips the rest of a header of this length, of which `read` bytes have been read.
     pub(super) fn skip_to(&mut self, length: usize, read: usize) -> Result<(), Unread> {
         self.take(length.checked_sub(read).ok_or(Unread::Malformed)?)?;
         Ok(())
     }
 
-    /// The same in a tunnel.
+    /// Returns the rest as the content of a tunnel.
     pub(super) fn within_tunnel(self) -> Self {
         Self { tunnels: self.tunnels.saturating_add(1), ..self }
     }

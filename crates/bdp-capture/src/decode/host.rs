@@ -1,8 +1,8 @@
-//! Headers that a host, its firewall or a capture card puts in front of what it logs.
+//! Headers that a host, firewall or capture card adds to logged packets.
 
 use super::bytes::{Bytes, Next, Unread};
 
-/// What netfilter logs to user space: a family, and values with a length and a kind each in the order of the host.
+/// Linux netfilter log (NFLOG): a family, then attributes with length and type in the host's byte order.
 pub(super) fn nflog(bytes: &mut Bytes<'_>) -> Result<Next, Unread> {
     const VALUE_HEADER: usize = 4;
     const PAYLOAD: u16 = 9;
@@ -12,10 +12,10 @@ pub(super) fn nflog(bytes: &mut Bytes<'_>) -> Result<Next, Unread> {
     }
     loop {
         let [a, b, c, d] = bytes.array()?;
-        // Kinds are below 256: the byte that is zero tells the order.
+        // Types are below 256: the zero byte shows the byte order.
         let is_big = c == 0 && d != 0;
         let of = |pair| if is_big { u16::from_be_bytes(pair) } else { u16::from_le_bytes(pair) };
-        // The upper bits of a kind are flags of netlink.
+        // The upper bits of a type are netlink flags.
         let (length, kind) = (usize::from(of([a, b])), of([c, d]) & 0x3fff);
         let value = length.checked_sub(VALUE_HEADER).ok_or(Unread::Malformed)?;
         if kind == PAYLOAD {
@@ -26,14 +26,14 @@ pub(super) fn nflog(bytes: &mut Bytes<'_>) -> Result<Next, Unread> {
     }
 }
 
-/// What the packet filter of BSD logs: its header says how long it is, without what fills it up to whole words.
+/// BSD packet filter log (PFLOG): the header states its length without padding to whole words.
 pub(super) fn pflog(bytes: &mut Bytes<'_>) -> Result<Next, Unread> {
     let length = usize::from(bytes.u8()?);
     bytes.skip_to(length.next_multiple_of(4), 1)?;
     Ok(Next::Ip)
 }
 
-/// Apple's header for captures on several interfaces: its length, that a packet follows, and the packet's link layer. `number` is the one it stands for.
+/// Apple's PKTAP header for captures on several interfaces: its length, a packet flag, and the link type. `number` is its own link type.
 pub(super) fn pktap(bytes: &mut Bytes<'_>, number: u16) -> Result<Next, Unread> {
     const PACKET: u32 = 1;
     const NOTHING: u32 = 0;
@@ -51,7 +51,7 @@ pub(super) fn pktap(bytes: &mut Bytes<'_>, number: u16) -> Result<Next, Unread> 
     Ok(Next::Link(link))
 }
 
-/// Records of Endace's cards: times, a kind whose highest bit says that headers of eight bytes follow, lengths.
+/// Records of Endace cards (ERF): times, a type whose top bit announces extension headers of eight bytes, lengths.
 pub(super) fn erf(bytes: &mut Bytes<'_>) -> Result<Next, Unread> {
     const MORE: u8 = 0x80;
     const C_HDLC: u16 = 104;
@@ -61,7 +61,7 @@ pub(super) fn erf(bytes: &mut Bytes<'_>) -> Result<Next, Unread> {
         more = bytes.array::<8>()?[0] & MORE;
     }
     match head[8] & !MORE {
-        // Ethernet in several kinds, with two bytes that fill it up.
+        // Ethernet record types, with two bytes of padding.
         2 | 11 | 16 | 20 => {
             bytes.take(2)?;
             Ok(Next::Ethernet)

@@ -1,4 +1,4 @@
-//! From a frame to its innermost packet: link layers and tunnels, each of which may carry the others, IPv4, and IPv6 with its extension headers.
+//! Decodes a frame to its innermost packet: link layers and tunnels in any nesting, IPv4, and IPv6 with extension headers.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -6,9 +6,9 @@ use super::bytes::{Bytes, Next, Unread};
 use super::packet::{About, Carries, Echo, Packet, Span};
 use super::{link, tcp, tunnel};
 
-/// Within so many headers around each other there is a packet, or none.
+/// Most IPv6 extension headers in a packet.
 const DEEPEST: usize = 12;
-/// The same of all headers but those of IPv6's extensions.
+/// Most nested headers of any other kind.
 const HEADERS: u8 = 32;
 
 pub(super) fn packet(link_type: u16, frame: &[u8], length: u32) -> Result<Packet, Unread> {
@@ -16,13 +16,13 @@ pub(super) fn packet(link_type: u16, frame: &[u8], length: u32) -> Result<Packet
     innermost(Next::Link(link_type), bytes, HEADERS)
 }
 
-/// What is there when a header was read.
+/// Result of reading a header.
 enum Read {
     Packet(Packet),
     Header(Next),
 }
 
-/// The packet behind so many headers at the most.
+/// Returns the packet behind at most `headers` headers.
 fn innermost(mut next: Next, mut bytes: Bytes<'_>, headers: u8) -> Result<Packet, Unread> {
     for left in (0..headers).rev() {
         next = match next {
@@ -47,7 +47,7 @@ const UDP: u8 = 17;
 const AUTHENTICATION: u8 = 51;
 const ICMPV6: u8 = 58;
 
-/// What an IP header says of its packet.
+/// Fields of an IP header.
 struct Head {
     source: IpAddr,
     destination: IpAddr,
@@ -56,7 +56,7 @@ struct Head {
     ecn: u8,
     dscp: u8,
     hop_limit: u8,
-    /// Of a fragment, whether it is the first.
+    /// Whether a fragment is the first.
     is_first: bool,
     is_fragment: bool,
 }
@@ -77,7 +77,7 @@ fn v4(bytes: &mut Bytes<'_>, headers: u8) -> Result<Read, Unread> {
     let word = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
     let options = header.checked_sub(20).ok_or(Unread::Malformed)?;
     bytes.take(options)?;
-    // Segmentation offload leaves what does not fit the field.
+    // Segmentation offload leaves 0 in the field if the length does not fit.
     let length = match word(2) {
         0 => captured,
         length => u32::from(length),
@@ -131,7 +131,7 @@ fn v6(bytes: &mut Bytes<'_>, headers: u8) -> Result<Read, Unread> {
     let mut next = head[6];
     for _ in 0..DEEPEST {
         match next {
-            // Hop by hop, routing, destination: a length in units of 8 bytes, less one.
+            // Hop-by-hop, routing, destination options: length in units of 8 bytes, minus one.
             0 | 43 | 60 => {
                 let [following, length] = bytes.array()?;
                 bytes.take(usize::from(length) * 8 + 6)?;
@@ -155,14 +155,14 @@ fn v6(bytes: &mut Bytes<'_>, headers: u8) -> Result<Read, Unread> {
     inner(known, next, bytes, headers)
 }
 
-/// Authentication (RFC 4302), whose length is in units of 4 bytes, less two; says what follows.
+/// Authentication Header (RFC 4302), with a length in units of 4 bytes, minus two; returns the next protocol.
 fn authentication(bytes: &mut Bytes<'_>) -> Result<u8, Unread> {
     let [following, length] = bytes.array()?;
     bytes.take(usize::from(length) * 4 + 6)?;
     Ok(following)
 }
 
-/// The payload of a packet, without what a link added behind it.
+/// Limits the bytes to the packet's payload, without trailing bytes added by a link.
 fn within(bytes: &mut Bytes<'_>, payload: u32) {
     bytes.rest = &bytes.rest[..bytes.rest.len().min(payload as usize)];
     bytes.length = payload;
@@ -179,14 +179,14 @@ fn inner(head: Head, protocol: u8, bytes: &mut Bytes<'_>, headers: u8) -> Result
             bytes.take(2)?;
             if !head.is_fragment {
                 let mut within = bytes.within_tunnel();
-                // A datagram whose payload is none of a tunnel's is one of another program.
+                // A payload that is not a tunnel's belongs to another program.
                 if let Some(next) = tunnel::by_port(destination, &mut within)
                     && let Ok(packet) = innermost(next, within, headers)
                 {
                     return Ok(Read::Packet(packet));
                 }
             }
-            // A length of 0 is one that does not fit the field.
+            // A length of 0 means that it does not fit the field.
             let payload =
                 if length == 0 || head.is_fragment { bytes.length } else { length.saturating_sub(8) };
             let kept = Span::new(bytes.at, bytes.rest.len().min(payload as usize));
@@ -220,7 +220,7 @@ fn inner(head: Head, protocol: u8, bytes: &mut Bytes<'_>, headers: u8) -> Result
     }))
 }
 
-/// Whose packet a message says could not be delivered: destination unreachable (RFC 792, RFC 4443).
+/// Returns the packet quoted in "destination unreachable" (RFC 792, RFC 4443).
 fn about(protocol: u8, kind: u8, mut bytes: Bytes<'_>) -> Option<About> {
     match (protocol, kind) {
         (ICMP, 3) | (ICMPV6, 1) => {}
@@ -246,7 +246,7 @@ fn about(protocol: u8, kind: u8, mut bytes: Bytes<'_>) -> Option<About> {
     Some(About { protocol, source: (source, ports.0), destination: (destination, ports.1) })
 }
 
-/// Of an echo its identifier and number (RFC 792, RFC 4443).
+/// Returns the identifier and sequence number of an echo (RFC 792, RFC 4443).
 fn echo(kind: u8, mut bytes: Bytes<'_>) -> Option<Echo> {
     let is_reply = match kind {
         8 | 128 => false,

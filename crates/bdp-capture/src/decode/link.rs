@@ -1,5 +1,5 @@
-//! Link layers by their numbers in captures (<https://www.tcpdump.org/linktypes.html>), and what Ethernet types stand for. Each reads its own header and
-//! says what follows.
+//! Link layers by their numbers in captures (<https://www.tcpdump.org/linktypes.html>), and Ethernet types. Each reads its own header and
+//! returns the type of the next one.
 
 use super::bytes::{Bytes, Next, Unread};
 use super::{host, wireless};
@@ -25,7 +25,7 @@ const IEEE802_11_PRISM: u16 = 119;
 const IP_OVER_FC: u16 = 122;
 const IEEE802_11_RADIOTAP: u16 = 127;
 const IP_OVER_IEEE1394: u16 = 138;
-/// For private use; Apple's systems write PKTAP under it.
+/// For private use; Apple systems use it for PKTAP.
 const USER2: u16 = 149;
 const IEEE802_11_AVS: u16 = 163;
 const PPP_PPPD: u16 = 166;
@@ -43,11 +43,11 @@ const IPOIB: u16 = 242;
 const PKTAP: u16 = 258;
 const LINUX_SLL2: u16 = 276;
 
-/// Devices of Linux whose frames are those of 802.11, by `ARPHRD_`.
+/// Linux devices with 802.11 frames, by `ARPHRD_`.
 const ARPHRD_IEEE80211: u16 = 801;
 const ARPHRD_IEEE80211_RADIOTAP: u16 = 803;
 
-/// The header of a link layer.
+/// Reads the header of a link layer.
 pub(super) fn header(number: u16, bytes: &mut Bytes<'_>) -> Result<Next, Unread> {
     match number {
         ETHERNET => Ok(Next::Ethernet),
@@ -67,15 +67,15 @@ pub(super) fn header(number: u16, bytes: &mut Bytes<'_>) -> Result<Next, Unread>
         }
         IPV4 | IPV6 => Ok(Next::Ip),
         raw if RAW.contains(&raw) => Ok(Next::Ip),
-        // Four bytes of a system's own number for the family, in its own order: what follows says itself which it is.
+        // Four bytes with a system-specific address family in host order; the IP version is taken from the packet.
         NULL | LOOP => after(bytes, 4, Next::Ip),
         PPP => Ok(Next::Ppp),
         PPP_HDLC if matches!(bytes.rest, [0x0f | 0x8f, 0, ..]) => cisco_hdlc(bytes),
         PPP_HDLC => Ok(Next::Ppp),
-        // The header of a session of PPPoE.
+        // PPPoE session header.
         PPP_ETHER => after(bytes, 6, Next::Ppp),
         PPP_WITH_DIR => after(bytes, 1, Next::Ppp),
-        // The direction stands in place of the address.
+        // A direction byte replaces the address.
         PPP_PPPD => {
             bytes.take(1)?;
             if bytes.rest.first() == Some(&0x03) {
@@ -134,7 +134,7 @@ fn by_number(bytes: &mut Bytes<'_>) -> Result<Next, Unread> {
     bytes.u16().map(Next::Type)
 }
 
-/// What follows the header that Linux makes up for devices without one of their own.
+/// Returns what follows the Linux cooked header, used for devices without their own.
 fn cooked(device: u16, kind: u16) -> Next {
     match device {
         ARPHRD_IEEE80211 => Next::Link(IEEE802_11),
@@ -143,29 +143,29 @@ fn cooked(device: u16, kind: u16) -> Next {
     }
 }
 
-/// An Ethernet frame.
+/// Reads an Ethernet header.
 pub(super) fn ethernet(bytes: &mut Bytes<'_>) -> Result<Next, Unread> {
     bytes.take(12)?;
     by_number(bytes)
 }
 
-/// What follows an Ethernet type, or the length that stands in its place.
+/// Returns what follows an Ethernet type, or the length in its place.
 pub(super) fn by_type(kind: u16, bytes: &mut Bytes<'_>) -> Result<Next, Unread> {
     match kind {
         0x0800 | 0x86dd => Ok(Next::Ip),
-        // VLAN, and VLANs in VLANs.
+        // VLAN tags, also nested.
         0x8100 | 0x88a8 | 0x9100 | 0x9200 => {
             bytes.take(2)?;
             by_number(bytes)
         }
         0x8847 | 0x8848 => Ok(Next::Mpls),
-        // PPPoE: a session's header, and PPP.
+        // PPPoE session header, then PPP.
         0x8864 => after(bytes, 6, Next::Ppp),
-        // Transparent Ethernet bridging, of GRE and its kind.
+        // Transparent Ethernet bridging, as in GRE.
         0x6558 => Ok(Next::Ethernet),
         // PPP in the GRE of PPTP (RFC 2637).
         0x880b => Ok(Next::Ppp),
-        // Tags of ports beside those of VLANs: Cisco's VN-Tag, IEEE 802.1BR's E-TAG, Cisco's metadata.
+        // Port tags other than VLAN: Cisco VN-Tag, IEEE 802.1BR E-TAG, Cisco metadata.
         0x8926 => {
             bytes.take(4)?;
             by_number(bytes)
@@ -174,7 +174,7 @@ pub(super) fn by_type(kind: u16, bytes: &mut Bytes<'_>) -> Result<Next, Unread> 
             bytes.take(6)?;
             by_number(bytes)
         }
-        // Provider backbone bridges (IEEE 802.1ah): a service's tag, and the customer's frame.
+        // Provider backbone bridges (IEEE 802.1ah): a service tag, then the customer's frame.
         0x88e7 => after(bytes, 4, Next::Ethernet),
         0x88e5 => macsec(bytes),
         0..=1500 => Ok(Next::Llc),
@@ -182,7 +182,7 @@ pub(super) fn by_type(kind: u16, bytes: &mut Bytes<'_>) -> Result<Next, Unread> 
     }
 }
 
-/// MACsec (IEEE 802.1AE), which may leave in the clear what it signs.
+/// MACsec (IEEE 802.1AE), which may authenticate without encrypting.
 fn macsec(bytes: &mut Bytes<'_>) -> Result<Next, Unread> {
     const HAS_CHANNEL: u8 = 0x20;
     const ENCRYPTED_OR_CHANGED: u8 = 0x0c;
@@ -202,7 +202,7 @@ pub(super) fn llc(bytes: &mut Bytes<'_>) -> Result<Next, Unread> {
             let [a, b, c] = bytes.array()?;
             let kind = bytes.u16()?;
             match [a, b, c] {
-                // RFC 1042, and the tunnel for what bridges would otherwise translate.
+                // RFC 1042, and the bridge tunnel encapsulation.
                 [0, 0, 0] | [0, 0, 0xf8] => Ok(Next::Type(kind)),
                 _ => Err(Unread::NotIp(kind)),
             }
@@ -213,7 +213,7 @@ pub(super) fn llc(bytes: &mut Bytes<'_>) -> Result<Next, Unread> {
     }
 }
 
-/// Labels until the bottom of the stack (RFC 3032). What follows does not say what it is but by its first four bits.
+/// MPLS labels up to the bottom of the stack (RFC 3032). Only the next four bits show what follows.
 pub(super) fn mpls(bytes: &mut Bytes<'_>) -> Result<Next, Unread> {
     while bytes.u32()? & 0x100 == 0 {}
     let next = match bytes.rest.first().map(|byte| byte >> 4) {
@@ -229,18 +229,18 @@ pub(super) fn mpls(bytes: &mut Bytes<'_>) -> Result<Next, Unread> {
 
 /// PPP (RFC 1661), with address and control in front or without.
 pub(super) fn ppp(bytes: &mut Bytes<'_>) -> Result<Next, Unread> {
-    /// What is encrypted by ECP (RFC 1968), with one header for all links and for each.
+    /// Encrypted by ECP (RFC 1968), for all links together and for each.
     const ENCRYPTED: [u16; 2] = [0x0053, 0x0055];
     if bytes.rest.starts_with(&[0xff, 0x03]) {
         bytes.take(2)?;
     }
-    // A protocol's number may be of one byte, which is odd.
+    // A protocol number may be a single odd byte.
     let first = *bytes.rest.first().ok_or(Unread::Cut)?;
     let protocol = if first & 1 == 1 { u16::from(bytes.u8()?) } else { bytes.u16()? };
     match protocol {
         0x0021 | 0x0057 => Ok(Next::Ip),
         0x0281 => Ok(Next::Mpls),
-        // Bridged frames (RFC 3185): flags, the kind of the frame, and the frame.
+        // Bridged frames (RFC 3185): flags, frame type, and the frame.
         0x0031 => match bytes.array()? {
             [_, 1] => Ok(Next::Ethernet),
             _ => Err(Unread::NotIp(protocol)),
@@ -256,7 +256,7 @@ fn cisco_hdlc(bytes: &mut Bytes<'_>) -> Result<Next, Unread> {
     by_number(bytes)
 }
 
-/// Frame Relay (RFC 2427): an address of two bytes or more, the last of them odd, and a protocol's number or, as Cisco has it, an Ethernet type.
+/// Frame Relay (RFC 2427): an address of two or more bytes, the last one odd, then a protocol number or, with Cisco, an Ethernet type.
 fn frame_relay(bytes: &mut Bytes<'_>) -> Result<Next, Unread> {
     while bytes.u8()? & 1 == 0 {}
     if bytes.rest.first() != Some(&0x03) {
@@ -276,7 +276,7 @@ fn frame_relay(bytes: &mut Bytes<'_>) -> Result<Next, Unread> {
     }
 }
 
-/// Token Ring (IEEE 802.5): access and frame control, two addresses, and a route where the bit for groups of the sender's address says so.
+/// Token Ring (IEEE 802.5): access and frame control, two addresses, and a route if the group bit of the source address is set.
 fn token_ring(bytes: &mut Bytes<'_>) -> Result<Next, Unread> {
     const LLC: u8 = 0x40;
     let head: [u8; 14] = bytes.array()?;
@@ -294,6 +294,6 @@ fn token_ring(bytes: &mut Bytes<'_>) -> Result<Next, Unread> {
 fn fddi(bytes: &mut Bytes<'_>) -> Result<Next, Unread> {
     let control = bytes.u8()?;
     bytes.take(12)?;
-    // Asynchronous and synchronous frames of data.
+    // Asynchronous and synchronous data frames.
     if control & 0x70 == 0x50 { Ok(Next::Llc) } else { Err(Unread::Control) }
 }

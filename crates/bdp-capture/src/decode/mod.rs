@@ -1,4 +1,4 @@
-//! From the bytes of a frame to the packet that they carry: link layer, tunnels, IP, and the head of the transport.
+//! Decodes a frame to the packet it carries: link layer, tunnels, IP, and the transport header.
 
 mod bytes;
 mod host;
@@ -15,7 +15,7 @@ pub use packet::{About, Carries, Echo, Packet, Span};
 pub use tcp::{Flags, Multipath, Options, SackBlocks, Segment};
 pub use tls::Record;
 
-/// The innermost packet of a frame whose link layer has this number, of this length before it was cut.
+/// Returns the innermost packet of a frame with this link type and original length.
 pub fn packet(link_type: u16, frame: &[u8], length: u32) -> Result<Packet, Unread> {
     layers::packet(link_type, frame, length)
 }

@@ -1,19 +1,19 @@
-//! A packet, and what it carries.
+//! A packet and its content.
 
 use std::net::IpAddr;
 
 use super::tcp::Segment;
 
-/// A packet, as far as it was kept.
+/// A packet, as far as it was captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet {
-    /// Who sends it.
+    /// Source address.
     pub source: IpAddr,
-    /// To whom.
+    /// Destination address.
     pub destination: IpAddr,
-    /// Its whole length by the IP header; of a packet whose header says 0, as segmentation offload leaves it, what was captured.
+    /// Total length by the IP header; if the header says 0, as with segmentation offload, the captured length.
     pub length: u32,
-    /// IPv4's identification, and the fragment header's of IPv6.
+    /// Identification of IPv4, or of the IPv6 fragment header.
     pub identification: Option<u32>,
     /// The two ECN bits.
     pub ecn: u8,
@@ -21,46 +21,46 @@ pub struct Packet {
     pub dscp: u8,
     /// TTL or hop limit.
     pub hop_limit: u8,
-    /// Tunnels around it.
+    /// Number of enclosing tunnels.
     pub tunnels: u8,
-    /// What it carries.
+    /// Content.
     pub carries: Carries,
 }
 
-/// What an IP packet carries.
+/// Content of an IP packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Carries {
     /// A TCP segment.
     Tcp(Segment),
     /// A UDP datagram: its ports, and the bytes of its payload.
     Udp {
-        /// Port that it comes from.
+        /// Source port.
         source: u16,
-        /// Port that it goes to.
+        /// Destination port.
         destination: u16,
-        /// Bytes.
+        /// Payload length, bytes.
         payload: u32,
-        /// Where the payload lies in the frame, as far as it was kept.
+        /// Location of the payload in the frame, as far as it was captured.
         kept: Span,
     },
-    /// ICMP or ICMPv6: type and code, and what an echo is known by.
+    /// ICMP or ICMPv6.
     Icmp {
         /// Type.
         kind: u8,
         /// Code.
         code: u8,
-        /// Of an echo; `None` where it was cut off.
+        /// Identity of an echo; `None` if truncated or not an echo.
         echo: Option<Echo>,
-        /// Of a message that a destination can't be reached, what it is about.
+        /// The undeliverable packet, for a "destination unreachable" message.
         about: Option<About>,
     },
-    /// A fragment that is not the first, of this protocol.
+    /// A fragment other than the first, of this protocol.
     Fragment(u8),
-    /// Another protocol.
+    /// Another protocol, by number.
     Other(u8),
 }
 
-/// Where in its frame something lies. A packet has no payload of its own, so that it can be kept.
+/// A range of bytes in a frame. A packet does not borrow its payload, so that it can be stored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Span {
     from: u32,
@@ -68,36 +68,36 @@ pub struct Span {
 }
 
 impl Span {
-    /// So many bytes from there on.
+    /// Returns the range of `length` bytes from `from`.
     pub const fn new(from: usize, length: usize) -> Self {
         Self { from: from as u32, length: length as u32 }
     }
 
-    /// These bytes of the frame; none where it is another one that is shorter.
+    /// Returns these bytes of the frame; empty if the frame is shorter.
     pub fn of(self, frame: &[u8]) -> &[u8] {
         let from = self.from as usize;
         frame.get(from..from + self.length as usize).unwrap_or_default()
     }
 }
 
-/// The packet that could not be delivered, as the message says.
+/// The packet quoted in an ICMP error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct About {
-    /// What it carried, by the protocol's number.
+    /// Protocol number.
     pub protocol: u8,
-    /// Who sent it, with the port.
+    /// Source address and port.
     pub source: (IpAddr, u16),
-    /// To whom, with the port.
+    /// Destination address and port.
     pub destination: (IpAddr, u16),
 }
 
-/// A request to send back what it carries, or what was sent back.
+/// An ICMP echo request or reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Echo {
-    /// Whether it answers.
+    /// Whether it is a reply.
     pub is_reply: bool,
-    /// Who asks.
+    /// Identifier.
     pub id: u16,
-    /// Which request.
+    /// Sequence number.
     pub number: u16,
 }

@@ -1,4 +1,4 @@
-//! The head of a TCP segment, with the options that matter here.
+//! TCP header and its relevant options.
 
 use super::bytes::{Bytes, Unread};
 use super::tls::Record;
@@ -6,27 +6,27 @@ use super::tls::Record;
 /// A segment without its payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
-    /// Port that it comes from.
+    /// Source port.
     pub source: u16,
-    /// Port that it goes to.
+    /// Destination port.
     pub destination: u16,
     /// Sequence number.
     pub seq: u32,
-    /// Acknowledgement number, where `ACK` is set.
+    /// Acknowledgement number, valid if `ACK` is set.
     pub ack: u32,
     /// Flags.
     pub flags: Flags,
-    /// Window as it is written, not scaled.
+    /// Window field, unscaled.
     pub window: u16,
-    /// Up to where data are urgent, from `seq` on, where `URG` is set.
+    /// Urgent pointer, relative to `seq`; valid if `URG` is set.
     pub urgent: u16,
-    /// Bytes of payload before it was cut.
+    /// Payload length before truncation, bytes.
     pub payload: u32,
-    /// Bytes of payload that were kept.
+    /// Payload bytes captured.
     pub kept: u32,
-    /// The record of TLS that its payload begins with.
+    /// TLS record at the start of the payload.
     pub record: Record,
-    /// Options; those that were cut off are not there.
+    /// Options; truncated ones are missing.
     pub options: Options,
 }
 
@@ -36,7 +36,7 @@ pub struct Flags(u8);
 
 impl Flags {
     const FIN: u8 = 1;
-    /// Of a SYN that begins a connection, and nothing else.
+    /// Flags of a SYN that begins a connection.
     pub(crate) const SYN: u8 = 2;
     const RST: u8 = 4;
     const PSH: u8 = 8;
@@ -45,58 +45,58 @@ impl Flags {
     const ECE: u8 = 64;
     const CWR: u8 = 128;
 
-    /// As they stand in the header.
+    /// Returns flags from the header's bits.
     pub const fn new(bits: u8) -> Self {
         Self(bits)
     }
 
-    /// As they stand in the header.
+    /// Returns the header's bits.
     pub const fn bits(self) -> u8 {
         self.0
     }
 
-    /// No more data follow.
+    /// FIN: no more data follow.
     pub const fn fin(self) -> bool {
         self.0 & Self::FIN != 0
     }
 
-    /// The connection begins.
+    /// SYN: begins a connection.
     pub const fn syn(self) -> bool {
         self.0 & Self::SYN != 0
     }
 
-    /// The connection is reset.
+    /// RST: resets the connection.
     pub const fn rst(self) -> bool {
         self.0 & Self::RST != 0
     }
 
-    /// The receiver is to hand on what it has.
+    /// PSH: the receiver should deliver the data.
     pub const fn psh(self) -> bool {
         self.0 & Self::PSH != 0
     }
 
-    /// The acknowledgement number counts.
+    /// ACK: the acknowledgement number is valid.
     pub const fn ack(self) -> bool {
         self.0 & Self::ACK != 0
     }
 
-    /// The urgent pointer counts.
+    /// URG: the urgent pointer is valid.
     pub const fn urg(self) -> bool {
         self.0 & Self::URG != 0
     }
 
-    /// Congestion was experienced, or, of a SYN, ECN is known.
+    /// ECE: congestion was experienced, or on a SYN, ECN is supported.
     pub const fn ece(self) -> bool {
         self.0 & Self::ECE != 0
     }
 
-    /// The congestion window was reduced.
+    /// CWR: the congestion window was reduced.
     pub const fn cwr(self) -> bool {
         self.0 & Self::CWR != 0
     }
 }
 
-/// Selective acknowledgements, four at most.
+/// SACK blocks, four at most.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SackBlocks {
     blocks: [(u32, u32); 4],
@@ -104,7 +104,7 @@ pub struct SackBlocks {
 }
 
 impl SackBlocks {
-    /// From, and the first that is no longer part of it.
+    /// Returns the blocks as first byte and end (exclusive).
     pub fn as_slice(&self) -> &[(u32, u32)] {
         &self.blocks[..usize::from(self.count)]
     }
@@ -117,43 +117,43 @@ impl SackBlocks {
     }
 }
 
-/// What the option of multipath TCP (RFC 8684) says.
+/// Multipath TCP option (RFC 8684).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Multipath {
-    /// A connection begins.
+    /// `MP_CAPABLE`: begins a connection.
     Capable,
-    /// A subflow joins one.
+    /// `MP_JOIN`: a subflow joins a connection.
     Join,
-    /// Anything else, as the numbers of its data.
+    /// Any other, such as data sequence numbers.
     Other,
 }
 
 /// Options of a segment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Largest segment that this end takes.
+    /// Maximum segment size.
     pub mss: Option<u16>,
-    /// By how many bits its windows are shifted.
+    /// Window scale, bits.
     pub window_scale: Option<u8>,
-    /// It takes selective acknowledgements.
+    /// Whether selective acknowledgements are permitted.
     pub sack_permitted: bool,
-    /// Its own time stamp, and the one that it echoes.
+    /// Timestamp value and echo reply.
     pub timestamps: Option<(u32, u32)>,
-    /// What it has beyond what it acknowledges.
+    /// SACK blocks.
     pub sack: SackBlocks,
-    /// It belongs to a subflow of multipath TCP, or asks for one.
+    /// Multipath TCP option.
     pub multipath: Option<Multipath>,
-    /// Bytes of all options.
+    /// Length of all options, bytes.
     length: u8,
 }
 
 impl Options {
-    /// None of those that are looked at, of so many bytes.
+    /// Returns options of this length without any that are examined.
     pub(crate) fn of_length(length: u8) -> Self {
         Self { length, ..Self::default() }
     }
 
-    /// Bytes that all options take, with those that fill up.
+    /// Length of all options including padding, bytes.
     pub const fn length(&self) -> u32 {
         self.length as u32
     }
@@ -178,7 +178,7 @@ pub(super) fn segment(mut bytes: Bytes<'_>) -> Result<Segment, Unread> {
     Ok(Segment { source, destination, seq, ack, flags, window, urgent, payload, kept, record, options })
 }
 
-/// As many as make sense: what follows one that does not is unknown.
+/// Parses the options up to the first invalid one.
 fn options(mut rest: &[u8]) -> Options {
     let mut found = Options::default();
     while let [kind, after @ ..] = rest {
@@ -194,7 +194,7 @@ fn options(mut rest: &[u8]) -> Options {
         let word = |at: usize| u32::from_be_bytes(std::array::from_fn(|i| value[at + i]));
         match (kind, value.len()) {
             (2, 2) => found.mss = Some(u16::from_be_bytes([value[0], value[1]])),
-            // RFC 7323, section 2.3: more counts as 14.
+            // RFC 7323, section 2.3: larger values count as 14.
             (3, 1) => found.window_scale = Some(value[0].min(14)),
             (4, 0) => found.sack_permitted = true,
             (5, n) if n % 8 == 0 => {

@@ -1,29 +1,29 @@
-//! What the first record of TLS at the beginning of a payload is, by the headers that are never encrypted.
+//! Type of the first TLS record of a payload, from the unencrypted headers.
 
-/// The first record of TLS at the beginning of a segment's payload.
+/// Type of the first TLS record at the start of a segment's payload.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Record {
-    /// No record begins here: the middle of one, or another protocol.
+    /// No record starts here: the middle of one, or another protocol.
     #[default]
     None,
-    /// The client's first message, in the record of its own or behind a change of the cipher.
+    /// ClientHello, in its own record or after a ChangeCipherSpec.
     ClientHello,
-    /// Another message of the handshake.
+    /// Another handshake message.
     Handshake,
-    /// What follows is encrypted. TLS 1.3 sends it for middleboxes alone (RFC 8446, appendix D.4).
+    /// ChangeCipherSpec; encrypted records follow. TLS 1.3 sends it only for middleboxes (RFC 8446, appendix D.4).
     ChangeCipherSpec,
-    /// A warning, or the end.
+    /// Alert.
     Alert,
-    /// Data of the programs; in TLS 1.3 the rest of the handshake too.
+    /// Application data; in TLS 1.3 also the rest of the handshake.
     Data,
-    /// No record of TLS: the version that an end of SSH begins with (RFC 4253, section 4.2).
+    /// Not TLS: an SSH version string (RFC 4253, section 4.2).
     Ssh,
 }
 
-/// Bytes of a record's header.
+/// Length of a record header, bytes.
 const HEADER: usize = 5;
-/// The largest record (RFC 5246, section 6.2.3).
+/// Longest record (RFC 5246, section 6.2.3), bytes.
 const LARGEST: u16 = (1 << 14) + 2048;
 
 impl Record {
@@ -37,12 +37,12 @@ impl Record {
         Self::Ssh,
     ];
 
-    /// By its place in the order above.
+    /// Returns the type by its position in the order above.
     pub(crate) fn numbered(number: u8) -> Self {
         Self::ALL.get(usize::from(number)).copied().unwrap_or_default()
     }
 
-    /// The record that a payload begins with, as far as it was kept.
+    /// Returns the type of the record at the start of a payload, as far as it was captured.
     pub(crate) fn of(payload: &[u8]) -> Self {
         let &[kind @ 20..=23, 3, 0..=4, high, low, ref rest @ ..] = payload else {
             return match payload {
@@ -61,7 +61,7 @@ impl Record {
             20 => Self::None,
             21 => Self::Alert,
             22 => match rest {
-                // Its own length fills the record; an encrypted message of this kind has no such length.
+                // Its own length fills the record; for an encrypted handshake message the lengths do not match.
                 [1, 0, a, b, ..] if length == u16::from_be_bytes([*a, *b]).saturating_add(4) => {
                     Self::ClientHello
                 }
@@ -73,7 +73,7 @@ impl Record {
     }
 }
 
-/// A first message in the form of SSL 2, which asks for a later version (RFC 5246, appendix E.2).
+/// Whether this is a ClientHello in SSL 2 format that requests a later version (RFC 5246, appendix E.2).
 fn is_old_hello(payload: &[u8]) -> bool {
     matches!(payload, [high, low, 1, 3, 0..=3, ..]
         if high & 0x80 != 0 && usize::from(u16::from_be_bytes([high & 0x7F, *low])) >= HEADER + 4)
@@ -99,11 +99,11 @@ mod tests {
             Record::of(&[&cipher[..], &[22, 3, 3, 0, 40, 1, 9, 9, 9]].concat()),
             Record::ChangeCipherSpec
         );
-        // The second one, after HelloRetryRequest.
+        // The second ClientHello, after HelloRetryRequest.
         assert_eq!(Record::of(&[&cipher[..], &hello].concat()), Record::ClientHello);
         assert_eq!(Record::of(&[23, 3, 3, 1, 0]), Record::Data);
         assert_eq!(Record::of(&[21, 3, 3, 0, 2, 1, 0]), Record::Alert);
-        // As SSL 2 began.
+        // SSL 2 ClientHello.
         assert_eq!(Record::of(&[0x80, 0x2E, 1, 3, 1, 0, 0x15]), Record::ClientHello);
         for other in
             [&b"GET / HTTP/1.1"[..], &[], &[22], &[22, 3, 3, 0, 0], &[20, 3, 3, 0, 9, 1], &[23, 9, 3, 0, 9]]

@@ -1,8 +1,8 @@
-//! Tunnels over IP and UDP. Each reads its header and says what follows.
+//! Tunnels over IP and UDP. Each reads its header and returns the type of the next one.
 
 use super::bytes::{Bytes, Next, Unread};
 
-/// Protocols of IP that carry packets or frames.
+/// IP protocols that carry packets or frames.
 pub(super) fn by_protocol(protocol: u8, bytes: &mut Bytes<'_>) -> Option<Result<Next, Unread>> {
     const IPIP: u8 = 4;
     const IPV6: u8 = 41;
@@ -20,7 +20,7 @@ pub(super) fn by_protocol(protocol: u8, bytes: &mut Bytes<'_>) -> Option<Result<
     Some(next)
 }
 
-/// GRE (RFC 2784, RFC 2890): checksum, key and number where their bits say so.
+/// GRE (RFC 2784, RFC 2890), with checksum, key and sequence number if flagged.
 fn gre(bytes: &mut Bytes<'_>) -> Result<Next, Unread> {
     const PPTP: u16 = 0x880b;
     const WCCP: u16 = 0x883e;
@@ -29,7 +29,7 @@ fn gre(bytes: &mut Bytes<'_>) -> Result<Next, Unread> {
     let kind = bytes.u16()?;
     let options: &[u16] = match (flags & 7, kind) {
         (0, _) => &[0x8000, 0x2000, NUMBERED],
-        // PPTP (RFC 2637): length and call, then number and acknowledgement.
+        // PPTP (RFC 2637): length and call ID, then sequence and acknowledgement numbers.
         (1, PPTP) => &[0x2000, NUMBERED, 0x0080],
         _ => return Err(Unread::NotIp(kind)),
     };
@@ -39,17 +39,17 @@ fn gre(bytes: &mut Bytes<'_>) -> Result<Next, Unread> {
         }
     }
     match kind {
-        // Type I has neither a number nor a header of its own.
+        // Type I has neither a sequence number nor a header of its own.
         ERSPAN_II if flags & NUMBERED == 0 => Ok(Next::Ethernet),
         ERSPAN_II | ERSPAN_III => erspan(kind, bytes),
-        // A redirected packet, with a header of its own in the second version.
+        // A redirected packet; version 2 has its own header.
         WCCP => {
             if bytes.rest.first().is_some_and(|byte| byte >> 4 != 4) {
                 bytes.take(4)?;
             }
             Ok(Next::Ip)
         }
-        // A number that is a length elsewhere.
+        // In Ethernet this would be a length.
         0..=1500 => Err(Unread::NotIp(kind)),
         _ => Ok(Next::Type(kind)),
     }
@@ -58,7 +58,7 @@ fn gre(bytes: &mut Bytes<'_>) -> Result<Next, Unread> {
 const ERSPAN_II: u16 = 0x88be;
 const ERSPAN_III: u16 = 0x22eb;
 
-/// What Cisco's switches mirror (draft-foschiano-erspan), with a header of type II or III.
+/// Mirrored traffic of Cisco switches (ERSPAN, draft-foschiano-erspan), with a header of type II or III.
 fn erspan(kind: u16, bytes: &mut Bytes<'_>) -> Result<Next, Unread> {
     if kind == ERSPAN_II {
         bytes.take(8)?;
@@ -68,7 +68,7 @@ fn erspan(kind: u16, bytes: &mut Bytes<'_>) -> Result<Next, Unread> {
     if head[11] & 1 != 0 {
         bytes.take(8)?;
     }
-    // The kind of frame: Ethernet, or IP alone.
+    // Frame type: Ethernet, or IP alone.
     match (head[10] >> 2) & 0x1f {
         0 => Ok(Next::Ethernet),
         2 => Ok(Next::Ip),
@@ -76,10 +76,10 @@ fn erspan(kind: u16, bytes: &mut Bytes<'_>) -> Result<Next, Unread> {
     }
 }
 
-/// Tunnels over UDP by the port that they go to; `None` where the payload is none of theirs.
+/// Tunnels over UDP by destination port; `None` if the payload is not a tunnel's.
 pub(super) fn by_port(port: u16, bytes: &mut Bytes<'_>) -> Option<Next> {
     match port {
-        // The assigned port, and that of Linux's own default.
+        // The assigned port, and Linux's default.
         4789 | 8472 => vxlan(bytes),
         4790 => vxlan_gpe(bytes),
         6081 => geneve(bytes),
@@ -91,14 +91,14 @@ pub(super) fn by_port(port: u16, bytes: &mut Bytes<'_>) -> Option<Next> {
     }
 }
 
-/// VXLAN (RFC 7348): a header whose bits say that it is one, and an Ethernet frame.
+/// VXLAN (RFC 7348): a header with valid flags, then an Ethernet frame.
 fn vxlan(bytes: &mut Bytes<'_>) -> Option<Next> {
     let flags = bytes.u32().ok()?;
     bytes.take(4).ok()?;
     (flags & 0x0800_0000 != 0).then_some(Next::Ethernet)
 }
 
-/// The same with the protocol that follows (draft-ietf-nvo3-vxlan-gpe).
+/// VXLAN-GPE (draft-ietf-nvo3-vxlan-gpe): VXLAN with a next-protocol field.
 fn vxlan_gpe(bytes: &mut Bytes<'_>) -> Option<Next> {
     let [flags, _, _, protocol] = bytes.array().ok()?;
     bytes.take(4).ok()?;
@@ -119,13 +119,13 @@ fn geneve(bytes: &mut Bytes<'_>) -> Option<Next> {
     (first >> 6 == 0 && kind > 1500).then_some(Next::Type(kind))
 }
 
-/// GTP-U (3GPP TS 29.281): a packet of a user, behind extension headers in words, each with the kind of the next at its end.
+/// GTP-U (3GPP TS 29.281): a user packet after extension headers in words, each ending with the type of the next.
 fn gtp(bytes: &mut Bytes<'_>) -> Option<Next> {
     const PACKET: u8 = 255;
     const EXTENSIONS: u8 = 0x04;
     let [flags, kind] = bytes.array().ok()?;
     bytes.take(6).ok()?;
-    // Version 1, and not its charging protocol.
+    // Version 1, and not the charging protocol.
     if flags >> 4 != 3 || kind != PACKET {
         return None;
     }
@@ -138,13 +138,13 @@ fn gtp(bytes: &mut Bytes<'_>) -> Option<Next> {
     }
     match bytes.rest.first()? >> 4 {
         4 | 6 => Some(Next::Ip),
-        // A session of Ethernet frames; one of PPP begins with its address.
+        // An Ethernet session; a PPP session starts with its address field.
         _ if bytes.rest.starts_with(&[0xff, 0x03]) => Some(Next::Ppp),
         _ => Some(Next::Ethernet),
     }
 }
 
-/// L2TP (RFC 2661): a message of data, with length, numbers and an offset where their bits say so.
+/// L2TP (RFC 2661): a data message, with length, sequence numbers and offset if flagged.
 fn l2tp(bytes: &mut Bytes<'_>) -> Option<Next> {
     const CONTROL: u16 = 0x8000;
     const LENGTH: u16 = 0x4000;
@@ -164,7 +164,7 @@ fn l2tp(bytes: &mut Bytes<'_>) -> Option<Next> {
     Some(Next::Ppp)
 }
 
-/// TZSP, in which access points and MikroTik's routers send what they capture: tags until the one that ends them.
+/// TZSP, used by access points and MikroTik routers for remote capture: tags up to the end tag.
 fn tzsp(bytes: &mut Bytes<'_>) -> Option<Next> {
     const IEEE802_11: u16 = 105;
     let [version, kind] = bytes.array().ok()?;

@@ -1,4 +1,4 @@
-//! Frames of IEEE 802.11, and the headers that drivers put in front of them.
+//! IEEE 802.11 frames, and the headers that drivers add.
 
 use super::bytes::{Bytes, Next, Unread};
 
@@ -7,12 +7,12 @@ const TO_DISTRIBUTION: u8 = 0x01;
 const FROM_DISTRIBUTION: u8 = 0x02;
 const PROTECTED: u8 = 0x40;
 const ORDER: u8 = 0x80;
-/// What data that is not encrypted begins with: LLC and SNAP.
+/// First bytes of unencrypted data: LLC and SNAP.
 const SNAP: [u8; 6] = [0xaa, 0xaa, 0x03, 0, 0, 0];
-/// The vector and key number that may stand in front of data which the device has decrypted: of WEP, and of TKIP and CCMP.
+/// Length of the IV and key number that may precede data decrypted by the device: WEP, or TKIP and CCMP.
 const VECTORS: [usize; 3] = [0, 4, 8];
 
-/// A frame of data up to what it carries. Some devices fill its header up to whole words.
+/// Reads a data frame up to its content. Some devices pad the header to whole words.
 pub(super) fn frame(bytes: &mut Bytes<'_>, is_padded: bool) -> Result<Next, Unread> {
     const DATA: u8 = 0x08;
     const WITHOUT_DATA: u8 = 0x40;
@@ -44,7 +44,7 @@ pub(super) fn frame(bytes: &mut Bytes<'_>, is_padded: bool) -> Result<Next, Unre
     if is_padded {
         bytes.take(usize::wrapping_neg(length) % 4)?;
     }
-    // The number of the fragment, beside the sequence number.
+    // Fragment number, next to the sequence number.
     if head[20] & 0x0f != 0 {
         return Err(Unread::Fragment);
     }
@@ -55,13 +55,13 @@ pub(super) fn frame(bytes: &mut Bytes<'_>, is_padded: bool) -> Result<Next, Unre
         bytes.take(vector)?;
     }
     if is_aggregate {
-        // The first of the frames within: two addresses, and its length.
+        // First subframe: two addresses and its length.
         bytes.take(14)?;
     }
     Ok(Next::Llc)
 }
 
-/// Radiotap: a length, which fields there are, and the fields, each aligned to its size.
+/// Radiotap: a length, a bitmap of fields, and the fields, each aligned to its size.
 pub(super) fn radiotap(bytes: &mut Bytes<'_>) -> Result<Next, Unread> {
     const TIME: u32 = 1;
     const FLAGS: u32 = 2;
@@ -87,12 +87,12 @@ pub(super) fn radiotap(bytes: &mut Bytes<'_>) -> Result<Next, Unread> {
     frame(bytes, flags & PADDED != 0)
 }
 
-/// Per-Packet Information: a length, a link layer, and fields with a length each.
+/// Per-Packet Information: a length, a link type, and fields with a length each.
 pub(super) fn ppi(bytes: &mut Bytes<'_>) -> Result<Next, Unread> {
     const HEADER: usize = 8;
     const ALIGNED: u8 = 1;
     const COMMON: u16 = 2;
-    /// The checksum is wrong; the radio saw an error.
+    /// Bad checksum, or an error reported by the radio.
     const DAMAGED: u8 = 0x04 | 0x08;
     let whole = bytes.rest;
     let [_, flags, low, high] = bytes.array()?;
@@ -111,7 +111,7 @@ pub(super) fn ppi(bytes: &mut Bytes<'_>) -> Result<Next, Unread> {
     Ok(Next::Link(u16::try_from(link).map_err(|_| Unread::Malformed)?))
 }
 
-/// The header of Prism's driver, in the order of the host, or that of AVS, which came after it and is told by its first bytes.
+/// Prism driver header, in host byte order, or its successor AVS, recognised by its first bytes.
 pub(super) fn prism(bytes: &mut Bytes<'_>) -> Result<Next, Unread> {
     if bytes.rest.starts_with(&[0x80, 0x21, 0x10]) {
         return avs(bytes);
@@ -123,7 +123,7 @@ pub(super) fn prism(bytes: &mut Bytes<'_>) -> Result<Next, Unread> {
     frame(bytes, false)
 }
 
-/// The header of AVS: a version, and its length.
+/// AVS header: a version and its length.
 pub(super) fn avs(bytes: &mut Bytes<'_>) -> Result<Next, Unread> {
     bytes.take(4)?;
     let length = bytes.u32()?;

@@ -1,9 +1,10 @@
-//! For what each moment was waited, for the data of one end: its own program, that of the other end, the way between them, the windows. Times are those of
+//! What the data of one end waited for at each moment: its own program, the other end's, the path between them, the windows. Times are those of
 //! [`super::half`]: what comes from the other end counts when it has reached this one.
 //!
-//! A moment is told when the data that ends a wait has come, since only that says what was waited for. Between two segments of one end there
-//! is either data of the other end, and then it was a turn of a conversation, or there is none, and then an acknowledgement set the second one off
-//! or the program did.
+//! A wait is classified when the data that ends it arrives, since only that shows its cause. Between two segments of one end there
+//! is either data of the other end, which makes it a turn of a conversation, or there is none, and then either an acknowledgement
+//! triggered the second
+//! segment or the program did.
 
 mod ending;
 
@@ -14,25 +15,25 @@ use super::timeline::Timeline;
 
 pub(super) use ending::End;
 
-/// States that are remembered until it is known whether they hold, at the most.
+/// Most states kept until their cause is known.
 const RUNS: usize = 64;
-/// An answer comes no sooner than this part of a round trip.
+/// Part of a round trip before which no answer can arrive.
 const ANSWER: (u64, u64) = (4, 5);
-/// An acknowledgement that takes longer than a round trip and a half waited at the receiver.
+/// Delay beyond one and a half round trips from which an acknowledgement was held at the receiver.
 const ACKED_AT_ONCE_NS: u64 = 5_000_000;
-/// An end that closes a connection says no more than so many bytes before it does: an alert of TLS, a farewell.
+/// Most bytes that an end sends just before it closes a connection: a TLS alert, a farewell.
 const LAST_WORDS: u64 = 256;
-/// A program that takes longer in the setup of TLS, and longer than two round trips, is what is waited for, and not the setup.
+/// Time (and two round trips) beyond which a program in the TLS setup is slow, so that the wait is for it and not for the setup.
 const SLOW_NS: u64 = 50_000_000;
-/// No timer of a sender runs out sooner.
+/// Shortest timeout of a sender's timer.
 const TIMER_NS: u64 = 200_000_000;
-/// A smaller segment is hardly one of full size.
+/// Smallest segment that may be of full size, bytes.
 const FULL: u32 = 1_000;
-/// Segments that are no question.
+/// Segments beyond which data is not a request.
 const MUCH: u64 = 8;
-/// Bytes that fill the channel of a protocol which has several of them, at the least: a program that takes no more lets them stand.
+/// Smallest window of a multiplexed channel, bytes: a program that reads no more stops the sender.
 const CHANNEL: u64 = 32 * 1024;
-/// A wait of a program is worth counting.
+/// Shortest wait of a program that is counted.
 const WAIT_NS: u64 = 1_000_000;
 
 /// Data of this end, as it passes.
@@ -41,85 +42,85 @@ pub(super) struct Own {
     pub kind: Sent,
     pub size: u32,
     pub mss: u64,
-    /// The capture was taken elsewhere: what is lost before it is not seen.
+    /// Whether the capture was taken elsewhere, so that earlier losses are not visible.
     pub is_blind: bool,
-    /// It was all that there was to send.
+    /// Whether it was all the data available.
     pub ends_short: bool,
-    /// Bytes that were not acknowledged before.
+    /// Unacknowledged bytes before it.
     pub outstanding: u64,
-    /// From the sender to the receiver and back, at the least.
+    /// Smallest round trip from the sender to the receiver.
     pub rtt: Option<u64>,
-    /// The same now, with its queues, of a capture taken elsewhere than at the sender.
+    /// Current round trip including queues, if the capture was taken elsewhere than at the sender.
     pub rtt_now: Option<u64>,
-    /// What an acknowledgement set off follows it within this time.
+    /// Time within which data triggered by an acknowledgement follows it.
     pub prompt: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sent {
     New,
-    /// After a timer.
+    /// Retransmitted by a timer.
     Timer,
-    /// Long before: the path held it.
+    /// Sent long before and held by the path.
     Held,
-    /// After acknowledgements that showed a loss, or for an unknown reason.
+    /// Retransmitted after acknowledgements that showed a loss, or for an unknown reason.
     Again,
 }
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Account {
     line: Timeline,
-    /// What held the sender since the last of its data, as far as the windows go: until when, and what.
+    /// What held the sender since its last data, as far as windows show: until when, and what.
     runs: Vec<(u64, TimeState)>,
-    /// When its data passed last.
+    /// Time of its last data.
     spoke: Option<u64>,
     last: LastOwn,
-    /// When data of the other end came since then: first, and last.
+    /// Times of the first and last data of the other end since then.
     heard: Option<(u64, u64)>,
-    /// When an acknowledgement last gave room since then, and whether it carried data; and when the first one did.
+    /// Time of the last acknowledgement since then that opened the window, and whether it carried data; and the time of the first.
     room: Option<(u64, bool)>,
     first_room: u64,
-    /// When all of its data was acknowledged.
+    /// Time at which all its data was acknowledged.
     all_acked: Option<u64>,
-    /// Bytes since the other end spoke last, and those of the turn before.
+    /// Bytes since the other end last sent, and those of the turn before.
     burst: u64,
     amount: u64,
-    /// The first FIN or RST of either end.
+    /// Time of the first FIN or RST of either end.
     over: Option<u64>,
-    /// Since when a server was silent before its last words.
+    /// Start of a server's silence before its last bytes.
     silence: Option<u64>,
-    /// Since when a sender with more to send was silent before a segment of full size: a timer's, if the next one waits for its acknowledgement.
+    /// Start of a pause before a full segment although more data was available: a timeout, if the next segment waits for its acknowledgement.
     suspect: Option<u64>,
-    /// Bytes of those last words.
+    /// Number of those last bytes.
     words: u64,
-    /// Whether it was this end that closed the connection first.
+    /// Whether this end closed the connection first.
     closed_it: bool,
     is_made: bool,
-    /// From when until when TLS agreed on its keys.
+    /// Start and end of the TLS handshake.
     setup: Option<(u64, u64)>,
-    /// Of the gaps that an acknowledgement ended, those of one with data.
+    /// Number of gaps ended by an acknowledgement, and those by one with data.
     prompted: [u64; 2],
     turns: u64,
     own_waits: u64,
     other_waits: u64,
     bulk_gaps: u64,
     stops: u64,
-    /// Of the times that it stopped with much on its way, those at which the other program gave room before it had all of that.
+    /// Number of stops with much in flight at which the other program opened its window before it had received all of it.
     credits: u64,
     bursts: u64,
-    /// Times that it stopped at the same round amount.
+    /// Number of stops at the same round amount.
     rounds: u64,
-    /// It carries the channels of SSH, whose windows the client's and the server's programs give each other.
+    /// Whether it carries SSH channels, whose windows are managed by the client's and the server's programs.
     has_channels: bool,
-    /// A silence at the end that nobody has ended.
+    /// Silence at the end of the capture, nanoseconds.
     open_ns: u64,
     broken_off_ns: u64,
-    /// What came first since the last of its data came before all of that was acknowledged.
+    /// Whether the first data heard arrived before all own data was acknowledged.
     heard_amid: bool,
-    /// By how much the segments of the other end are late, and by how much the way took longer of the turn that goes on.
+    /// Delay of the other end's segments, and additional delay of the path in the current turn.
     delays: Delays,
     delayed: u64,
-    /// Times that Nagle's algorithm held a segment back.
+    /// Number of segments held back by Nagle's algorithm.
     pub held: u64,
     mss: u64,
     vain: u64,
@@ -134,12 +135,12 @@ struct LastOwn {
 }
 
 impl Account {
-    /// Memory that it has beside its own place.
+    /// Heap memory in use, bytes.
     pub fn held_bytes(&self) -> usize {
         self.line.held_bytes() + self.runs.capacity() * size_of::<(u64, TimeState)>()
     }
 
-    /// Tells for what was waited until a moment. Of what TLS takes to agree on its keys that is its setup, unless something went wrong or a program was slow.
+    /// Records what was waited for until a moment. Time in the TLS handshake counts as its setup, unless a loss or a slow program caused it.
     fn tell(&mut self, until: u64, state: TimeState) {
         let Some((from, to)) = self.setup else { return self.line.add(until, state) };
         self.line.add(until.min(from), state);
@@ -161,40 +162,40 @@ impl Account {
         self.line.add(until, state);
     }
 
-    /// SSH begins.
+    /// Records the start of SSH.
     pub const fn channels_begin(&mut self) {
         self.has_channels = true;
     }
 
-    /// TLS begins to agree on its keys.
+    /// Records the start of the TLS handshake.
     pub const fn setup_begins(&mut self, now: u64) {
         self.setup = Some((now, u64::MAX));
     }
 
-    /// It is done.
+    /// Records the end of the TLS handshake.
     pub const fn setup_ends(&mut self, now: u64) {
         if let Some((_, to)) = &mut self.setup {
             *to = now;
         }
     }
 
-    /// Something passed before this moment that the capture lacks.
+    /// Records that the capture lacks something from before this moment.
     pub fn lacks(&mut self, now: u64) {
         self.line.lacks(now);
     }
 
-    /// A packet of the connection passes, of either end, and no data has.
+    /// Records a packet of either end, before any data.
     pub fn begin(&mut self, now: u64) {
         self.line.begin(now);
     }
 
-    /// A SYN of either end passes; `again` if it is sent once more.
+    /// Records a SYN of either end; `again` if it is a retransmission.
     pub fn syn(&mut self, now: u64, again: bool) {
         self.line.begin(now);
         self.tell(now, if again { TimeState::Unanswered } else { TimeState::Handshake });
     }
 
-    /// The connection is made.
+    /// Records that the connection is established.
     pub fn established(&mut self, now: u64) {
         if !self.is_made {
             self.is_made = true;
@@ -202,7 +203,7 @@ impl Account {
         }
     }
 
-    /// Nobody has more to say. A server that ends a connection may say so with its last words, after a silence in which nobody asked.
+    /// Records that neither end has more to send. A server may close a connection with a few last bytes, after a silence without a request.
     pub fn over(&mut self, now: u64, by_this_end: bool) {
         const LAST_WORDS_NS: u64 = 500_000_000;
         if self.over.is_some() {
@@ -218,7 +219,7 @@ impl Account {
         }
     }
 
-    /// What held the sender from the last event until now, as far as windows go.
+    /// Records what held the sender since the last event, as far as windows show.
     pub fn held_by(&mut self, now: u64, state: TimeState) {
         let since = self.runs.last().map_or(self.line.until(), |run| run.0);
         if now <= since {
@@ -231,7 +232,7 @@ impl Account {
         }
     }
 
-    /// Data of the other end reaches this one.
+    /// Records that data of the other end reached this one.
     pub fn heard(&mut self, now: u64, is_amid: bool, stamp: Option<u32>) {
         if let Some(stamp) = stamp {
             self.delays.add(now, stamp);
@@ -242,20 +243,20 @@ impl Account {
         self.heard = Some(self.heard.map_or((now, now), |(first, _)| (first, now)));
     }
 
-    /// An acknowledgement reaches this end that gives room, with data or without.
+    /// Records that an acknowledgement that opens the window reached this end, with data or without.
     pub fn room(&mut self, now: u64, with_data: bool, is_all: bool) {
         if self.room.is_none() {
             self.first_room = now;
         }
         self.room = Some((now, with_data));
-        // One that comes with data waited for it.
+        // An acknowledgement with data was delayed until that data.
         if is_all && !with_data {
             self.all_acked.get_or_insert(now);
         }
         self.vain = 0;
     }
 
-    /// Data of this end passes.
+    /// Records data of this end.
     pub fn own(&mut self, now: u64, own: Own, role: Role) {
         self.line.begin(now);
         (self.rtt, self.mss) = (own.rtt.or(self.rtt), own.mss);
@@ -297,7 +298,7 @@ impl Account {
             if is_answer || own.outstanding == 0 {
                 let waits = self.other_waits_for(role, u64::from(own.size) >= own.mss);
                 self.turn(first, last, is_answer, waits);
-                // A client that has sent much, and goes on with a full segment, has no question: it writes.
+                // A client that has sent much and continues with a full segment is not asking but writing.
                 let is_writing = self.amount >= MUCH * own.mss && u64::from(own.size) >= own.mss;
                 let wait = if role == Role::Client && is_writing {
                     TimeState::SenderApplication
@@ -309,7 +310,7 @@ impl Account {
             }
         }
         let Some(spoke) = self.spoke else {
-            // It speaks first.
+            // This end speaks first.
             self.wait_of(now, role.wait());
             return;
         };
@@ -323,7 +324,7 @@ impl Account {
             && own.outstanding > 0
             && gap < rtt.max(own.prompt).max(own.rtt_now.unwrap_or(0))
         {
-            // Spaced by its kernel, whose data does not end, or by its program.
+            // Paced by its kernel if its data does not end, or by its program.
             self.bulk_gaps += 1;
             self.pour(now, |state| match state {
                 TimeState::SlowStart | TimeState::CongestionAvoidance | TimeState::SendBuffer => {
@@ -336,7 +337,7 @@ impl Account {
         }
     }
 
-    /// Data that an acknowledgement set off, which gave room at `at`.
+    /// Records data triggered by an acknowledgement that opened the window at `at`.
     fn prompted_data(&mut self, now: u64, own: Own, at: u64, with_data: bool) {
         let is_small = u64::from(own.size) < own.mss && u64::from(self.last.size) < own.mss;
         if is_small && self.last.ends_short && own.outstanding == 0 && self.all_acked == Some(at) {
@@ -348,7 +349,7 @@ impl Account {
             self.bulk_gaps += 1;
             self.prompted[usize::from(with_data)] += 1;
         }
-        // What held it until then is what it waited for, and not what holds it since.
+        // It waited for what held it until then, not for what has held it since.
         let first = if now - self.first_room <= own.prompt { self.first_room } else { at };
         if let Some(place) = self.runs.iter().position(|run| run.0 >= first) {
             self.runs.truncate(place + 1);
@@ -364,10 +365,10 @@ impl Account {
         });
     }
 
-    /// Data that nothing set off, after a pause of `gap`: its program waited, if no window, loss or queue held it.
+    /// Records data that nothing triggered, after a pause of `gap`: its program waited, unless a window, loss or queue held it.
     fn data_after_pause(&mut self, now: u64, own: Own, role: Role, gap: u64) {
         self.own_waits += u64::from(gap >= WAIT_NS);
-        // A client that has asked little asks again; one that sends much goes on.
+        // A client that sent little asks again; one that sends much continues.
         let is_question = role == Role::Client && self.last.ends_short && self.burst < 2 * own.mss;
         let waits = match () {
             () if self.has_channels && self.heard.is_some() && !is_question => TimeState::ProgramWindow,
@@ -380,7 +381,7 @@ impl Account {
         self.suspect = is_timer.then(|| self.line.until());
         self.silence = (role == Role::Server && self.last.ends_short).then(|| self.line.until());
         self.words = 0;
-        // Behind a queue what passes here left its sender before.
+        // With a queue in between, what passes here left its sender earlier.
         let is_behind = own.outstanding > MUCH * own.mss && gap < own.rtt_now.unwrap_or(0);
         self.pour(now, |state| match state {
             TimeState::ReceiveWindow
@@ -392,13 +393,13 @@ impl Account {
         });
     }
 
-    /// Whether what was heard first may answer what was said last.
+    /// Whether the first data heard may be an answer to what was sent last.
     fn is_answer(&self, first: u64) -> bool {
         let rtt = self.rtt.unwrap_or(0);
         self.spoke.is_none_or(|spoke| first >= spoke + rtt * ANSWER.0 / ANSWER.1)
     }
 
-    /// What the connection waits for while the other end is silent: for its program to say something, or, of one that has a channel full of data, to take that.
+    /// Returns what the connection waits for while the other end is silent: for its program to send or, if a channel is full, to read.
     const fn other_waits_for(&self, role: Role, goes_on: bool) -> TimeState {
         match self.has_channels && self.burst >= CHANNEL && goes_on {
             true => TimeState::ReceiverApplication,
@@ -406,7 +407,7 @@ impl Account {
         }
     }
 
-    /// The other end had its turn since this one spoke; its program was waited for in this state.
+    /// Records a turn of the other end since this one sent; the time of its program counts as this state.
     fn turn(&mut self, first: u64, last: u64, is_answer: bool, waits: TimeState) {
         self.turns += 1;
         let until = self.line.until();
@@ -430,15 +431,15 @@ impl Account {
         self.tell(last.max(until), TimeState::OtherWay);
     }
 
-    /// What was said last is on its way, and the first that can come back.
+    /// Records the path time of the last data sent and of the first answer.
     fn way_and_back(&mut self, first: u64) {
         let from = self.line.until();
         let rtt = self.rtt.unwrap_or(0);
         let acked = self.all_acked.map(|at| at.saturating_sub(from));
         let way = acked.filter(|&ns| ns <= rtt * 3 / 2 + ACKED_AT_ONCE_NS).unwrap_or(0).max(rtt);
-        // Data in bulk makes a queue of its own, which is no delay of the path's.
+        // Bulk data makes a queue of its own, which is not a delay of the path.
         let way = if self.burst < MUCH * self.mss { way + self.delayed } else { way };
-        // What a receiver that does not read keeps from being sent is no way.
+        // Time in which a receiver that does not read stops the sender is not path time.
         let closed =
             self.runs.iter().rev().find(|run| run.1 == TimeState::ReceiverApplication).map(|run| run.0);
         if let Some(closed) = closed.filter(|&at| at > from + way) {
@@ -450,13 +451,13 @@ impl Account {
         self.tell(first.min(from + way), state);
     }
 
-    /// The program of this end let others wait.
+    /// Records that the program of this end was waited for.
     fn wait_of(&mut self, now: u64, state: TimeState) {
         self.own_waits += u64::from(now.saturating_sub(self.line.until()) >= WAIT_NS);
         self.tell(now, state);
     }
 
-    /// What held the sender is what it waited for.
+    /// Records what held the sender as what it waited for.
     fn pour(&mut self, now: u64, as_state: impl Fn(TimeState) -> TimeState) {
         let runs = std::mem::take(&mut self.runs);
         for &(until, state) in &runs {
@@ -468,12 +469,12 @@ impl Account {
         self.runs.clear();
     }
 
-    /// Whether what it sent last was sent again and not acknowledged.
+    /// Whether its last data was retransmitted and never acknowledged.
     pub const fn is_in_vain(&self) -> bool {
         self.vain > 0
     }
 
-    /// Whether a moment is after the first of what was sent in vain.
+    /// Whether a moment is after the first unsuccessful transmission.
     pub const fn is_since_vain(&self, at: u64) -> bool {
         self.vain > 0 && at > self.vain_since
     }

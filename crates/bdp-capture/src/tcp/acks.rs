@@ -1,17 +1,17 @@
-//! How the other end acknowledges the data of one way, as its acknowledgements pass.
+//! Acknowledgements of one direction's data, as they pass.
 
 use super::half::{Ack, HalfConnection};
 use crate::decode::Segment;
 use crate::notes::Notes;
 
-/// Bytes that were acknowledged before they passed here, stretches of them that are remembered.
+/// Most ranges kept of bytes acknowledged before they were captured.
 const UNSEEN: usize = 16;
-/// Acknowledgements on their way to the sender, at the most.
+/// Most acknowledgements on their way to the sender.
 const PENDING: usize = 1 << 14;
 
 impl HalfConnection {
-    /// An acknowledgement of the other end passes. `shift` is by how many bits its window is shifted; unknown without both SYNs.
-    /// `has_news` is whether it carries data that had not passed before.
+    /// Adds an acknowledgement of the other end. `shift` is its window scale, unknown without both SYNs.
+    /// `has_news` says whether it carries data that had not passed before.
     pub fn on_ack(&mut self, now: u64, segment: &Segment, shift: Option<u8>, has_news: bool) -> Notes {
         let mut notes = Notes::default();
         if !segment.flags.ack() || segment.flags.rst() {
@@ -21,7 +21,7 @@ impl HalfConnection {
         self.begin(ack);
         (self.written, self.heard_at) = (u64::from(segment.window), now);
         let window = self.note_window(now, segment, shift, &mut notes);
-        // A FIN has a number of its own, and no byte.
+        // A FIN takes a sequence number but no byte.
         let ack = self.fin.map_or(ack, |fin| ack.min(fin));
         self.note_unseen(now, ack, &mut notes);
         let blocks = segment.options.sack.as_slice();
@@ -34,7 +34,7 @@ impl HalfConnection {
             due: now + self.own_delay(),
             at: now,
             ack,
-            // A window of 0 is one by any scale.
+            // A window of 0 is 0 by any scale.
             edge: window.map(|window| ack + window).or((segment.window == 0).then_some(ack)),
             blocks: known,
             count: blocks.len() as u8,
@@ -44,7 +44,7 @@ impl HalfConnection {
             stamp: segment.options.timestamps.map(|(own, _)| own),
         };
         self.note_kind(&ack, &mut notes);
-        // The handshake's own has another window than the SYN, and is no update.
+        // The ACK of the handshake has another window than the SYN, but is not a window update.
         self.is_acked |= !segment.flags.syn();
         if ack.ack > self.acked_here {
             (self.acked_here, self.last_ack_at) = (ack.ack, now);
@@ -53,7 +53,7 @@ impl HalfConnection {
             self.echoes += 1;
         }
         if self.pending.is_empty() && ack.due <= now {
-            // At the sender it is there at once.
+            // At the sender it arrives at once.
             self.count(now);
             self.apply(ack);
         } else {
@@ -61,14 +61,14 @@ impl HalfConnection {
             self.pending.push_back(ack);
         }
         if self.pending.len() > PENDING {
-            // No path holds so many: the times of the capture do not go on.
+            // No path holds that many: the times of the capture have stopped.
             self.deliver_first();
         }
         self.advance(now);
         notes
     }
 
-    /// The window that it offers, as far as its scale is known: whether it is closed, and the largest and the smallest so far.
+    /// Records the window if its scale is known: whether it is closed, and the largest and smallest so far.
     fn note_window(
         &mut self,
         now: u64,
@@ -94,10 +94,10 @@ impl HalfConnection {
         Some(window)
     }
 
-    /// It may acknowledge what has not passed here.
+    /// Records bytes that it acknowledges but that were not captured.
     fn note_unseen(&mut self, now: u64, ack: u64, notes: &mut Notes) {
         if ack > self.next && self.probe_byte == Some(self.next) && ack == self.next + 1 {
-            // The byte that asked was taken.
+            // The probe's byte was accepted.
             self.payload += 1;
             self.next = ack;
         }
@@ -112,7 +112,7 @@ impl HalfConnection {
         }
     }
 
-    /// Whether it repeats the last one, or only opens the window.
+    /// Notes whether it is a duplicate or only updates the window.
     fn note_kind(&mut self, ack: &Ack, notes: &mut Notes) {
         let is_repeat = ack.is_pure && ack.ack == self.acked_here && self.next > ack.ack;
         let is_same_window = self.pending.back().map_or(self.edge, |last| last.edge) == ack.edge;

@@ -1,4 +1,4 @@
-//! The two halves of a connection, and what its handshake and timestamps tell.
+//! The two halves of a connection, with the information from its handshake and timestamps.
 
 use std::collections::VecDeque;
 
@@ -16,20 +16,20 @@ use crate::decode::{Packet, Record, Segment};
 
 use crate::notes::Notes;
 
-/// Timestamps that may still come back.
+/// Most timestamps kept until they are echoed.
 const STAMPS: usize = 64;
-/// An end that takes less of the whole round trip is where the capture was taken.
+/// Share of the round trip below which the capture was taken at that end.
 const NEAR: f64 = 0.1;
-/// Losses that tell a congestion control.
+/// Fewest losses from which a congestion control is recognised.
 const LOSSES_MIN: usize = 3;
-/// Of the times that a sender goes on by itself, the part from which it is one that paces.
+/// Share of self-timed sends from which a sender paces.
 const PACED: f64 = 0.5;
 
-/// An end that sends so many times the other's data, and so many segments, is the one whose data the connection is for.
+/// Ratio of data, and number of segments, from which one end's data is the purpose of the connection.
 const MINOR: (u64, u64) = (10, 8);
-/// Packets without data that are remembered, to know copies of them.
+/// Packets without data kept for recognising copies.
 const PRINTS: usize = 4;
-/// A copy comes within this time; without an identification within the shorter one.
+/// Time within which a copy arrives; without an identification, the shorter one.
 const COPY_NS: u64 = 50_000_000;
 const COPY_UNNUMBERED_NS: u64 = 10_000;
 
@@ -46,27 +46,27 @@ struct Print {
 pub(crate) struct Connection {
     pub(super) halves: [HalfConnection; 2],
     pub(super) offers: [Option<Offer>; 2],
-    /// When each end's SYN passed last, and how often.
+    /// Time of each end's last SYN, and number of SYNs.
     pub(super) syn_at: [Option<u64>; 2],
     pub(super) syns: [u32; 2],
     pub(super) syn_number: [u32; 2],
     pub(super) handshake_ns: Option<u64>,
-    /// Timestamps of each end, with when they passed first.
+    /// Timestamps of each end, with the time of their first appearance.
     pub(super) stamps: [VecDeque<(u32, u64)>; 2],
-    /// The timestamp that each end echoed last.
+    /// Timestamp that each end echoed last.
     pub(super) echoes: [u32; 2],
     pub(super) fins: [bool; 2],
     pub(super) is_reset: bool,
     pub(super) seen: [bool; 2],
     pub(super) is_super: bool,
-    /// Which side made the connection.
+    /// Side that opened the connection.
     client: Option<usize>,
     prints: [[Print; PRINTS]; 2],
-    /// When the first packet passed.
+    /// Time of the first packet.
     began_at: Option<u64>,
-    /// ICMP said that the connection could not be made.
+    /// Whether ICMP reported that the connection could not be made.
     is_unreachable: bool,
-    /// When the last packet passed.
+    /// Time of the last packet.
     last_at: u64,
     pub(super) subflow: Subflow,
     tls: Setup,
@@ -86,7 +86,7 @@ impl Connection {
                 || self.syns[side] > 0)
     }
 
-    /// A segment passes.
+    /// Adds a segment.
     pub fn segment(&mut self, now: u64, from_b: bool, packet: &Packet, segment: &Segment) -> Notes {
         let (own, other) = (usize::from(from_b), usize::from(!from_b));
         self.seen[own] = true;
@@ -113,7 +113,7 @@ impl Connection {
         }
         let before = self.halves[own].sent();
         let notes = self.halves[own].on_segment(now, packet, segment, self.has_sack());
-        // What is sent again may be what the other end still lacks.
+        // A retransmission may be what the other end still lacks.
         let is_again = notes.has(Notes::RETRANSMISSION) && !notes.has(Notes::NEEDLESS);
         let has_news = segment.payload > 0 && (self.halves[own].sent() > before || is_again);
         let shift = self.shift_of(own);
@@ -132,7 +132,7 @@ impl Connection {
         notes
     }
 
-    /// New data may be part of the setup of TLS.
+    /// Records new data that may belong to the TLS handshake.
     fn tls(&mut self, now: u64, own: usize, record: Record) {
         let Some(change) = self.tls.data(own, record) else { return };
         for half in &mut self.halves {
@@ -143,17 +143,17 @@ impl Connection {
         }
     }
 
-    /// A message says that it can't be made.
+    /// Records an ICMP message that the connection can't be made.
     pub const fn unreachable(&mut self) {
         self.is_unreachable = true;
     }
 
-    /// When the first packet passed.
+    /// Returns the time of the first packet.
     pub fn began_at(&self) -> u64 {
         self.began_at.unwrap_or(0)
     }
 
-    /// Why it was not made, where a SYN was all that came of it.
+    /// Returns why the connection was not made, if there was nothing but a SYN.
     pub fn refused(&self) -> Option<Refusal> {
         let client = self.client?;
         let is_alone = self.syns[client] > 0 && self.syns[1 - client] == 0;
@@ -168,7 +168,7 @@ impl Connection {
         }
     }
 
-    /// Whether this packet without data was captured before: at a mirrored port, or on another interface.
+    /// Whether this packet without data is a copy, from a mirror port or another interface.
     fn is_copy(&mut self, now: u64, own: usize, packet: &Packet, segment: &Segment) -> bool {
         let identification = packet.identification.unwrap_or(0);
         let within = if identification == 0 { COPY_UNNUMBERED_NS } else { COPY_NS };
@@ -186,7 +186,7 @@ impl Connection {
         false
     }
 
-    /// Who asks and who answers, by the SYN, else by the ports; and how far the connection is made.
+    /// Determines client and server, by the SYN or else by the ports, and the state of the handshake.
     fn roles(&mut self, now: u64, own: usize, segment: &Segment) {
         self.last_at = now;
         self.began_at.get_or_insert(now);
@@ -209,7 +209,7 @@ impl Connection {
         }
     }
 
-    /// By how many bits the windows of an end are shifted; `None` where a SYN is missing.
+    /// Returns the window scale of an end; `None` if a SYN is missing.
     pub(super) fn shift_of(&self, side: usize) -> Option<u8> {
         let [a, b] = self.offers;
         let (a, b) = (a?, b?);
@@ -217,18 +217,18 @@ impl Connection {
         Some(both.map_or(0, |(a, b)| if side == 0 { a } else { b }))
     }
 
-    /// Both ends take selective acknowledgements; taken for granted where a SYN is missing.
+    /// Whether both ends permit selective acknowledgements; assumed if a SYN is missing.
     fn has_sack(&self) -> bool {
         self.offers.iter().flatten().all(|offer| offer.sack)
     }
 
-    /// What times tell: the handshake, and timestamps that come back.
+    /// Evaluates times: of the handshake, and of echoed timestamps.
     fn times(&mut self, now: u64, own: usize, segment: &Segment) {
         let other = 1 - own;
         let flags = segment.flags;
         if flags.syn() {
             let is_first = self.syns[own] == 0;
-            // A SYN that is sent again may have fewer options: what the other end answers goes by the first that came.
+            // A retransmitted SYN may have fewer options, but the other end answers the first one received.
             let before = self.offers[own].filter(|_| !is_first && self.syn_number[own] == segment.seq);
             self.offers[own] = Some(Offer {
                 mss: segment.options.mss.or(before.and_then(|offer| offer.mss)),
@@ -242,12 +242,12 @@ impl Connection {
             });
             (self.syns[own], self.syn_number[own], self.syn_at[own]) =
                 (self.syns[own] + 1, segment.seq, Some(now));
-            // Which of several SYNs was answered nobody knows.
+            // With several SYNs, it is unknown which one was answered.
             if flags.ack() && is_first && self.syns[other] == 1 {
                 self.note_own_side(own, now, self.syn_at[other], None);
             }
         } else if flags.ack() && self.handshake_ns.is_none() && self.syns == [1, 1] {
-            // The first acknowledgement of the end that began.
+            // First acknowledgement of the end that began.
             let began = if self.syn_at[0] <= self.syn_at[1] { 0 } else { 1 };
             if own == began {
                 self.note_own_side(own, now, self.syn_at[other], None);
@@ -266,7 +266,7 @@ impl Connection {
             let latest = self.stamps[other].back().copied();
             self.halves[own].note_echo(latest.map(|(latest, at)| (latest != echo, now.saturating_sub(at))));
         }
-        // Only what is sent at once: the first segment with a new echo, while others are in flight.
+        // Only immediate replies: the first segment with a new echo, while others are in flight.
         let is_news = self.echoes[own] != echo;
         self.echoes[own] = echo;
         if !is_news || !flags.ack() || self.halves[own].is_at_sender() {
@@ -277,20 +277,20 @@ impl Connection {
             ring.pop_front();
         }
         let at = ring.front().filter(|&&(first, _)| first == echo).map(|&(_, at)| at);
-        // An end that has sent may have waited for something else than what it echoes, unless it went on to send all the time.
+        // An end that sends data may have waited for something other than what it echoes, unless it was sending continuously.
         let is_prompt = |at: u64| self.halves[own].went_on(now, now.saturating_sub(at), segment.payload);
         let at = at.filter(|&at| is_prompt(at));
         self.note_own_side(own, now, at, Some(stamp));
     }
 
-    /// What passed at a moment on its way to an end is answered now, by what has this timestamp.
+    /// Records a round trip to an end: what passed at a moment is answered by a segment with this timestamp.
     fn note_own_side(&mut self, side: usize, now: u64, passed: Option<u64>, stamp: Option<u32>) {
         if let Some(passed) = passed {
             self.halves[side].on_own_side_rtt(now, now.saturating_sub(passed), stamp);
         }
     }
 
-    /// Memory that it has beside its own place.
+    /// Heap memory in use, bytes.
     pub fn held_bytes(&self) -> usize {
         let stamps = self.stamps.iter().map(|stamps| stamps.capacity() * size_of::<(u32, u64)>());
         self.halves.iter().map(HalfConnection::held_bytes).chain(stamps).sum()
@@ -301,7 +301,7 @@ impl Connection {
         self.halves[side].has_data()
     }
 
-    /// The end of the capture.
+    /// Ends the analysis with the capture.
     pub fn finish(&mut self) {
         self.halves.iter_mut().for_each(HalfConnection::finish);
         let in_vain = [0, 1].map(|side| {
@@ -333,20 +333,20 @@ impl Connection {
         }
     }
 
-    /// The other side's data is what the connection is for.
+    /// Whether the other side's data is the purpose of the connection.
     fn is_minor(&self, side: usize) -> bool {
         let [own, other] = [&self.halves[side], &self.halves[1 - side]];
         other.payload >= MINOR.0 * own.payload && other.payload >= MINOR.1 * other.mss()
     }
 
-    /// Bytes that the capture lacks / all that were acknowledged.
+    /// Returns the share of acknowledged bytes that the capture lacks.
     fn missing_share(&self) -> f64 {
         let missing: u64 = self.halves.iter().map(|half| half.missing).sum();
         let passed: u64 = self.halves.iter().map(|half| half.payload).sum();
         missing as f64 / (missing + passed).max(1) as f64
     }
 
-    /// For what each moment was waited, for the data of a side; `None` where only one way was captured.
+    /// Returns what the data of a side waited for at each moment; `None` if only one direction was captured.
     pub fn conversation(&self, side: usize) -> Option<Conversation> {
         let half = &self.halves[side];
         let refused = self.refused();
@@ -368,7 +368,7 @@ impl Connection {
         })
     }
 
-    /// What was seen of the connection.
+    /// Returns the report of the connection.
     pub fn report(&self) -> CapturedTcp {
         let to_ends_ns = [self.halves[0].own_side, self.halves[1].own_side];
         CapturedTcp {
@@ -388,7 +388,7 @@ impl Connection {
         }
     }
 
-    /// What the data of a way met; `None` without data.
+    /// Returns the report of a direction's data; `None` without data.
     pub fn data(&self, side: usize) -> Option<CapturedData> {
         let way = &self.halves[side];
         if !way.has_data() {
@@ -433,7 +433,7 @@ impl Connection {
         })
     }
 
-    /// Bytes of payload, each once, and bytes acknowledged / time.
+    /// Returns the payload bytes, each counted once, and the acknowledged bytes per time.
     pub fn goodput(&self, side: usize) -> (u64, Option<f64>) {
         let way = &self.halves[side];
         let took = way.first_data_at.map(|from| way.data_until().saturating_sub(from)).filter(|&ns| ns > 0);
@@ -452,12 +452,12 @@ fn vantage([a, b]: [Option<u64>; 2]) -> Option<Vantage> {
 }
 
 pub(super) fn congestion_control(way: &HalfConnection) -> Option<CongestionGuess> {
-    // One that goes by the rate sends by the clock, and not as acknowledgements come.
+    // A rate-based sender sends by its clock, not by acknowledgements.
     if way.paced_share().is_some_and(|share| share >= PACED) {
         let is_program = way.sends_by_its_own_clock();
         return (!is_program).then_some(CongestionGuess { like: CongestionLike::Bbr, kept: None, losses: 0 });
     }
-    // Elsewhere than at the sender, what is in flight is not known well enough.
+    // Elsewhere than at the sender, the bytes in flight are not known well enough.
     if way.shares_kept.len() < LOSSES_MIN || !way.is_at_sender() {
         return None;
     }

@@ -1,18 +1,18 @@
-//! How much longer than the least each segment of the other end was on its way, by the timestamps that it carries: what a path whose delay varies takes of a turn.
+//! Additional delay of the other end's segments beyond the minimum, from their timestamps: what a path of varying delay adds to a turn.
 
-/// A clock of timestamps that ticks each millisecond, as most do; others are not known.
+/// Tick of the timestamp clock: one millisecond, as most have; others are not recognised.
 const TICK_NS: u64 = 1_000_000;
-/// What the least is of: two clocks drift apart.
+/// Time over which the minimum is taken, because the clocks drift apart.
 const SPAN_NS: u64 = 10_000_000_000;
-/// From so long on it is known whether the clock ticks so.
+/// Time after which the tick of the clock is known.
 const KNOWN_NS: u64 = 300_000_000;
-/// The latest of them weighs so much in the mean.
+/// Weight of the latest value in the mean.
 const LATEST: u64 = 8;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Delays {
     first: Option<(u32, u64)>,
-    /// When the span began, the least of it, and that of the span before; as the time of arrival before that of the timestamp.
+    /// Start of the current span, its minimum, and that of the previous span; each is arrival time minus timestamp.
     span: (u64, i64, i64),
     mean: u64,
     latest: u64,
@@ -20,7 +20,7 @@ pub(super) struct Delays {
 }
 
 impl Delays {
-    /// A segment with this timestamp arrives.
+    /// Adds a segment with this timestamp.
     pub(super) fn add(&mut self, now: u64, stamp: u32) {
         let Some((first, from)) = self.first else {
             self.first = Some((stamp, now));
@@ -42,7 +42,7 @@ impl Delays {
         self.mean = self.mean - self.mean / LATEST + self.latest / LATEST;
     }
 
-    /// What the way there and back took beyond the least, where the latest segment came back: that way is known, and the other one is as the way back usually is.
+    /// Returns the round trip's delay beyond the minimum for the latest segment: measured on the way back, and taken as usual for the way there.
     pub(super) const fn of_turn(&self) -> u64 {
         if self.is_known { self.latest + self.mean } else { 0 }
     }

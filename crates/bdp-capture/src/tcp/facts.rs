@@ -1,4 +1,4 @@
-//! A way of a connection as facts: what the sender's kernel would have reported, as far as its packets tell.
+//! Facts about one direction of a connection: what the sender's kernel would have reported, as far as its packets show.
 
 use std::net::SocketAddr;
 
@@ -13,11 +13,11 @@ use bdp_model::units::{ByteCount, Nanos};
 use super::connection::{Connection, congestion_control};
 use super::half::{HalfConnection, Reading};
 
-/// Segments of the initial window (RFC 6928).
+/// Initial window, segments (RFC 6928).
 const INITIAL_WINDOW: u32 = 10;
-/// A connection that lasts for no more round trips is a short transfer.
+/// Round trips up to which a connection is a short transfer.
 const SHORT: u64 = 30;
-/// No more of a transfer than this part is its beginning.
+/// Part of a transfer up to which its time belongs to its beginning.
 const BEGINNING: u64 = 4;
 
 pub(crate) fn of(connection: &Connection, side: usize, ends: [SocketAddr; 2]) -> Option<Facts> {
@@ -30,7 +30,7 @@ pub(crate) fn of(connection: &Connection, side: usize, ends: [SocketAddr; 2]) ->
     let took_ns = way.data_until().saturating_sub(from).max(1);
     let mss = way.mss();
     let readings = readings(way, from);
-    // Seen from elsewhere, what the sender's program did is not to be told from what its windows let through.
+    // From elsewhere, pauses of the sender's program can't be distinguished from its windows.
     let is_here = way.is_at_sender();
     let sent: Vec<SenderSample> = readings
         .iter()
@@ -54,7 +54,7 @@ pub(crate) fn of(connection: &Connection, side: usize, ends: [SocketAddr; 2]) ->
     let bytes = is_short.then(|| ByteCount::bytes(way.acked()));
     Some(Facts {
         source: Source::Captured,
-        // Readings are taken as packets come: a time without any is no receiver that paused.
+        // Readings are taken as packets arrive: a period without any is not a pause of the receiver.
         asked: FlowSpec { bytes, interval: Nanos(longest), ..FlowSpec::default() },
         sender: name(ends[side], scaling[0]),
         receiver: name(ends[1 - side], scaling[1]),
@@ -66,7 +66,7 @@ pub(crate) fn of(connection: &Connection, side: usize, ends: [SocketAddr; 2]) ->
         stream_goodput_bps: vec![goodput_bps],
         window: WindowReport { on_the_wire_bytes: way.window_most, ..WindowReport::default() },
         rtt: RttReport {
-            // An answer that was lost, and no handshake: the least that any segment took.
+            // Without a handshake, the smallest round trip of any segment.
             idle: connection.handshake_ns.or(way.whole.min()).map(once),
             loaded: way.whole.report().map(|rtt| summary(&rtt)),
             ..RttReport::default()
@@ -87,7 +87,7 @@ pub(crate) fn of(connection: &Connection, side: usize, ends: [SocketAddr; 2]) ->
         loss_episodes: episodes(way, from),
         experiments: Vec::new(),
         udp: None,
-        // A sender that takes the window as it is written has no room when its program seems to pause.
+        // A sender that ignores the window scale is blocked when its program seems to pause.
         conversation: connection.conversation(side).map(|all| match scaling {
             [Some(false), Some(true)] => Conversation {
                 spent: all.spent.renamed(TimeState::SenderApplication, TimeState::ReceiveWindow),
@@ -101,7 +101,7 @@ pub(crate) fn of(connection: &Connection, side: usize, ends: [SocketAddr; 2]) ->
     })
 }
 
-/// What was read of it over time, since its first byte.
+/// Returns the readings over time since the first byte.
 fn readings(way: &HalfConnection, from: u64) -> Vec<(u64, Reading)> {
     let mut readings: Vec<(u64, Reading)> =
         way.series.iter().filter(|(at, _)| *at >= from).map(|&(at, reading)| (at - from, reading)).collect();
@@ -119,18 +119,18 @@ fn readings(way: &HalfConnection, from: u64) -> Vec<(u64, Reading)> {
 
 /// A first window / what all later ones are as the sender reads them, at the least.
 const SHRUNK_TO: u64 = 32;
-/// A window without scaling that is as large as they get, in whole segments.
+/// Largest possible window without scaling, in whole segments.
 const NEAR_64_KIB: u64 = 58_000;
 
-/// Whether the sender and the receiver use window scaling: both or neither, by their SYNs, unless the sender takes the window as it is written,
-/// of a receiver that scales it.
+/// Whether sender and receiver use window scaling: both or neither by their SYNs, unless the sender ignores the scale of
+/// a receiver that uses it.
 fn scaling(connection: &Connection, side: usize, readings: &[(u64, Reading)]) -> [Option<bool>; 2] {
     if reads_unscaled(connection, side, readings) {
         return [Some(false), Some(true)];
     }
     let [a, b] = connection.offers.map(|offer| offer.map(|offer| offer.window_scale.is_some()));
     let is_refused = a.zip(b).is_some_and(|(a, b)| !(a && b));
-    // Only the first window is never scaled: its receiver goes on scaling all later ones, as it does not know that its option was taken out.
+    // Only the first window is unscaled: the receiver scales all later ones, because it does not know that its option was removed.
     let first = connection.offers[1 - side].map_or(0, |offer| u64::from(offer.window));
     if is_refused && connection.halves[side].window_most.is_some_and(|most| most * SHRUNK_TO < first) {
         return [Some(false), Some(true)];
@@ -140,8 +140,8 @@ fn scaling(connection: &Connection, side: usize, readings: &[(u64, Reading)]) ->
     [(is_refused && is_largest).then_some(false); 2]
 }
 
-/// What is in flight never exceeds the window as it is written, and reaches it, though it is scaled: the sender does not know that, since
-/// something on the way took the option out of a SYN.
+/// Whether the bytes in flight never exceed the unscaled window but reach it, although it is scaled: the sender does not know the scale, because
+/// something on the path removed the option from a SYN.
 fn reads_unscaled(connection: &Connection, side: usize, readings: &[(u64, Reading)]) -> bool {
     const REACHED: f64 = 0.8;
     const READINGS_MIN: usize = 8;
@@ -159,18 +159,18 @@ fn reads_unscaled(connection: &Connection, side: usize, readings: &[(u64, Readin
         && most as f64 >= REACHED * written as f64
 }
 
-/// Most of what is sent no acknowledgement sets off, or nobody knows.
+/// Whether most sends are not triggered by acknowledgements, or this is unknown.
 fn half_is_unprompted(half: &HalfConnection) -> bool {
     half.paced_share().is_none_or(|share| share >= 0.5)
 }
 
-/// How long it took until slow start was over; 0 where that is not known.
+/// Returns the duration of slow start; 0 if unknown.
 fn beginning(readings: &[(u64, Reading)], took_ns: u64) -> u64 {
     let left = readings.iter().find(|(_, reading)| reading.threshold.is_some());
     left.map_or(0, |&(at, _)| at.min(took_ns / BEGINNING))
 }
 
-/// How each way's delay changed, by the clock of the other end that its timestamps show: against the least.
+/// Returns the change of each one-way delay relative to its minimum, by the clock of the other end's timestamps.
 fn one_way(
     connection: &Connection,
     side: usize,
@@ -190,7 +190,7 @@ fn one_way(
         .collect();
     let (&(_, first, from, _), &(_, last, until, _)) = (stamps.first()?, stamps.last()?);
     let tick_ns = tick(last.wrapping_sub(first), until.checked_sub(from)?)?;
-    // By the receiver's clock data arrived then; by the sender's it left then.
+    // Data arrived then by the receiver's clock, or left then by the sender's.
     let delays: Vec<(u64, i64, i64)> = stamps
         .iter()
         .map(|&(at, stamp, seen, rtt)| {
@@ -201,8 +201,8 @@ fn one_way(
             (at, there, rtt - there)
         })
         .collect();
-    // The least is of a timestamp that was about to change: up to a tick below what the others have. At the receiver so is that of the
-    // acknowledgement that was answered.
+    // The minimum belongs to a timestamp about to change: up to a tick below the others. At the receiver, so does that of the
+    // acknowledgement answered.
     let blur = if is_here { tick_ns } else { 2 * tick_ns };
     let base = |of: fn(&(u64, i64, i64)) -> i64| delays.iter().map(of).min().map(|least| least + blur);
     let loaded = |of: fn(&(u64, i64, i64)) -> i64| {
@@ -217,7 +217,7 @@ fn one_way(
     })
 }
 
-/// A tick of a clock that counted so many in this time: one of those that stacks use (RFC 7323, section 5.4); `None` where it fits none.
+/// Returns the tick of a clock that counted `count` in this time, if stacks use it (RFC 7323, section 5.4); `None` if none fits.
 fn tick(count: u32, ns: u64) -> Option<i64> {
     const SPAN_NS: u64 = 500_000_000;
     const TICKS_NS: [u64; 5] = [1_000, 1_000_000, 2_000_000, 4_000_000, 10_000_000];
@@ -228,7 +228,7 @@ fn tick(count: u32, ns: u64) -> Option<i64> {
     TICKS_NS.into_iter().find(|&tick| (found / tick as f64 - 1.0).abs() < 0.02).map(|tick| tick as i64)
 }
 
-/// What both SYNs agreed on; `None` where one is missing.
+/// Returns what both SYNs agreed on; `None` if one is missing.
 fn agreed(connection: &Connection, side: usize) -> Option<connection::Connection> {
     let [a, b] = connection.offers;
     let (a, b) = (a?, b?);
@@ -274,7 +274,7 @@ fn sample(at_ns: u64, reading: &Reading, mss: u64) -> SenderSample {
     let unacked = reading.in_flight.div_ceil(mss) as u32;
     let is_window_full = reading.window.is_some_and(|window| (u64::from(unacked) + 1) * mss > window);
     let least = segments(reading.congestion_window).max(unacked);
-    // As long as nothing was lost, a window is no smaller than it began (RFC 6928).
+    // Until something is lost, a window is at least its initial size (RFC 6928).
     let least =
         if reading.retransmitted == 0 && reading.marks == 0 { least.max(INITIAL_WINDOW) } else { least };
     let least = if reading.is_starved { least.max(unacked + unacked / 4 + 1) } else { least };
@@ -282,7 +282,7 @@ fn sample(at_ns: u64, reading: &Reading, mss: u64) -> SenderSample {
         at_ns,
         acked_bytes: Some(reading.acked),
         unacked: Some(unacked),
-        // A sender that another window stops has room in this one.
+        // A sender stopped by another window has room in this one.
         cwnd: Some(if is_window_full { least + 1 } else { least }),
         snd_wnd_bytes: reading.window,
         srtt_ns: reading.srtt,

@@ -1,7 +1,7 @@
-//! One way of a connection: the data of one end, and how the other end acknowledges it.
+//! One direction of a connection: the data of one end, and the other end's acknowledgements.
 //!
-//! What the sender did is told as it happened at the sender. Where the capture was taken elsewhere, an acknowledgement reaches the sender later
-//! than it passed here, and what it set off comes back later still: each counts when that much time has passed.
+//! The sender's behaviour is reconstructed as it was at the sender. If the capture was taken elsewhere, an acknowledgement reaches the sender later
+//! than it passed here, and the data it triggers returns later still: each counts once that time has passed.
 
 use std::collections::VecDeque;
 
@@ -18,39 +18,39 @@ use crate::decode::{Packet, Segment};
 use crate::notes::Notes;
 use crate::rtt::RoundTrips;
 
-/// Round trips vary by such a part.
+/// Fraction by which round trips vary.
 pub(super) const SOONER: u64 = 16;
-/// Round trips in a row in which what is in flight stays the same, from which on it will not grow.
+/// Consecutive round trips with the same amount in flight after which it is considered constant.
 pub(super) const STEADY: u8 = 6;
-/// Numbers are told apart across 2^32 by counting from here.
+/// Origin of the unwrapped sequence numbers, so that earlier ones are positive.
 const ORIGIN: u64 = 1 << 32;
-/// Congestion events that are remembered.
+/// Most congestion events kept.
 pub(super) const EPISODES: usize = 4096;
-/// Retransmissions, and closed windows, whose times are kept.
+/// Most retransmissions and closed windows whose times are kept.
 pub(super) const MARKS: usize = 1000;
 
 /// An acknowledgement on its way to the sender.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ack {
-    /// When it reaches the sender, by the clock of the capture.
+    /// Time at which it reaches the sender, by the capture's clock.
     pub(super) due: u64,
-    /// When it passed here.
+    /// Time at which it passed the capture.
     pub(super) at: u64,
     pub(super) ack: u64,
     pub(super) edge: Option<u64>,
     pub(super) blocks: [(u64, u64); 4],
     pub(super) count: u8,
-    /// Neither data, nor SYN, FIN or RST.
+    /// Whether it has no data, SYN, FIN or RST.
     pub(super) is_pure: bool,
-    /// With data that had not passed before.
+    /// Whether it carries data that had not passed before.
     pub(super) has_news: bool,
-    /// The end of what it carries, in numbers of the other way.
+    /// End of its own data, in sequence numbers of the other direction.
     pub(super) carries_to: u32,
     /// Its own timestamp.
     pub(super) stamp: Option<u32>,
 }
 
-/// What a reading over time has.
+/// A reading over time.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Reading {
     pub sent: u64,
@@ -71,112 +71,112 @@ pub(super) struct Reading {
     pub state: Option<CongestionState>,
     pub rate_bps: Option<u64>,
     pub is_starved: bool,
-    /// Acknowledgements came, and it sent nothing.
+    /// Whether acknowledgements arrived without any data being sent.
     pub is_quiet: bool,
-    /// Bytes that waited, as far as what came later shows.
+    /// Bytes waiting to be sent, as far as later packets show.
     pub not_sent: Option<u64>,
-    /// The last acknowledgement's own timestamp, when it passed, and the round trip from here that it told.
+    /// Timestamp of the last acknowledgement, its time, and the round trip measured from here.
     pub ack_stamp: Option<(u32, u64, u64)>,
-    /// The same of data that an acknowledgement set off: its timestamp, when it passed, and how long after that acknowledgement.
+    /// Timestamp of data triggered by an acknowledgement, its time, and its delay after that acknowledgement.
     pub own_stamp: Option<(u32, u64, u64)>,
 }
 
-/// The stretches of one smoothed round trip each.
+/// Periods of one smoothed round trip each.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Epoch {
     pub(super) from: u64,
     pub(super) una: u64,
     pub(super) peak: u64,
     pub(super) before: u64,
-    /// In a row in which what was in flight grew by little.
+    /// Consecutive periods in which the amount in flight hardly grew.
     pub(super) flat: u8,
-    /// In which it stayed the same, the first of these, and in a row in which it was less.
+    /// Periods with a constant amount in flight, the first of these, and consecutive ones with less.
     pub(super) steady: u8,
     pub(super) anchor: u64,
     pub(super) lower: u8,
-    /// Whether anything but the congestion window held the sender back.
+    /// Whether something other than the congestion window held the sender back.
     pub(super) was_free: bool,
     pub(super) rate_bps: Option<u64>,
 }
 
-/// A congestion event that goes on.
+/// An ongoing congestion event.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Open {
     pub(super) episode: LossEpisode,
-    /// It is over when this is acknowledged.
+    /// Sequence number whose acknowledgement ends it.
     pub(super) until: u64,
 }
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct HalfConnection {
-    /// The first byte of data.
+    /// First byte of data.
     pub(super) start: Option<u64>,
-    /// The number of its FIN.
+    /// Sequence number of the FIN.
     pub(super) fin: Option<u64>,
     pub(super) next: u64,
     pub(super) una: u64,
-    /// Acknowledged as it passed here.
+    /// Bytes acknowledged, by acknowledgements that passed here.
     pub(super) acked_here: u64,
-    /// Whether anything but a SYN acknowledged it.
+    /// Whether anything beyond the SYN was acknowledged.
     pub(super) is_acked: bool,
     pub(super) edge: Option<u64>,
     pub(super) scoreboard: Scoreboard,
     pub(super) pending: VecDeque<Ack>,
-    /// Of these, such with data.
+    /// Number of these that carry data.
     pub(super) pending_news: usize,
-    /// The least from here to the sender and back.
+    /// Smallest round trip from here to the sender.
     pub own_side: Option<u64>,
-    /// The same now, smoothed.
+    /// Current smoothed round trip from here to the sender.
     pub(super) own_now: Option<u64>,
-    /// What the other way has of the same: the least from here to the receiver and back, and to the sender.
+    /// Smallest round trips of the other direction: from here to the receiver, and to the sender.
     pub(super) other_way: [Option<u64>; 2],
-    /// The receiver's window as it was last written.
+    /// Receive window as last written in a segment, unscaled.
     pub(super) written: u64,
-    /// For what each moment was waited.
+    /// What was waited for at each moment.
     pub account: Account,
     pub role: Option<Role>,
-    /// Data with the latest timestamp of the other end, and with an older one though that had passed here.
+    /// Data segments that echo the latest timestamp of the other end, and those that echo an older one although a newer had passed here.
     pub(super) echoes_late: [u32; 2],
-    /// What it acknowledged last.
+    /// Its last acknowledgement number.
     pub(super) said: u32,
-    /// Whether its SYN passed here.
+    /// Whether its SYN was captured.
     pub(super) has_syn: bool,
-    /// Bytes that were acknowledged before they passed here, and when.
+    /// Bytes acknowledged before they passed here, and when.
     pub(super) unseen: VecDeque<(u64, u64, u64)>,
-    /// The numbers of its packets.
+    /// IP identifications of its packets.
     pub(super) numbers: Numbers,
-    /// Packets that were sent since the last one that passed, and did not pass.
+    /// Packets sent since the last one captured that are missing from the capture.
     pub(super) skipped: u64,
-    /// The clock of its data.
+    /// Timestamp clock of its data.
     pub(super) stamps: Stamps,
-    /// The longest time for which the path held what had been sent, or lost all of it.
+    /// Longest time for which the path held or lost everything.
     pub outage: u64,
-    /// A byte beyond a closed window, which asks whether it is open.
+    /// A byte beyond a closed window, sent to probe it.
     pub(super) probe_byte: Option<u64>,
     pub options: u32,
     pub mss_offer: Option<u32>,
     pub(super) last_at: u64,
     pub(super) last_sent: u64,
     pub(super) last_size: u32,
-    /// It was less than a full one, and the last of what there was.
+    /// Whether the last segment was not full and was the last data available.
     pub(super) last_is_short: bool,
-    /// The same of a segment that its receiver would take a larger one of.
+    /// Whether the last segment was smaller than the receiver accepts, and was the last data available.
     pub(super) last_ends_write: bool,
-    /// When an acknowledgement last reached the sender.
+    /// Time at which an acknowledgement last reached the sender.
     pub(super) last_applied: u64,
-    /// Times that it went on to send, and of those such as no acknowledgement set off.
+    /// Number of times it resumed sending, and how many of these no acknowledgement triggered.
     pub(super) starts: u64,
     pub(super) unprompted: u64,
     pub(super) rhythm: Rhythm,
     pub(super) late_reads: LateReads,
-    /// The largest segment that was acknowledged, and when the other end was heard last.
+    /// Largest segment acknowledged, and time at which the other end was last heard.
     pub(super) passed_most: u64,
-    /// When an acknowledgement of new data passed here last.
+    /// Time at which new data was last acknowledged here.
     pub(super) progressed_at: u64,
     pub(super) heard_at: u64,
-    /// The last acknowledgement's own timestamp, when it passed, and the round trip that it told.
+    /// Timestamp of the last acknowledgement, its time, and the round trip it showed.
     pub(super) ack_stamp: Option<(u32, u64, u64)>,
-    /// Acknowledgements since then that gave room.
+    /// Acknowledgements since then that opened the window.
     pub(super) acks_since: u32,
     pub(super) duplicates_now: u32,
     pub(super) own_stamp: Option<(u32, u64, u64)>,
@@ -188,7 +188,7 @@ pub(super) struct HalfConnection {
     pub(super) full_since: Option<u64>,
     pub(super) recent: VecDeque<(u64, u64)>,
     pub(super) delivered: u64,
-    /// What remains of a window after a loss: before it, and where the peak of a round trip counts from.
+    /// Window reduction after a loss: the window before it, and the start of the current peak measurement.
     pub(super) shrinking: Option<(u64, u64, u64)>,
 
     pub first_data_at: Option<u64>,
@@ -203,12 +203,12 @@ pub(super) struct HalfConnection {
     pub duplicated_by_network: u64,
     pub missing: u64,
     pub lost_before: u64,
-    /// From here to the receiver and back.
+    /// Round trips from here to the receiver.
     pub rtt: RoundTrips,
-    /// From the sender to the receiver and back.
+    /// Round trips from the sender to the receiver.
     pub whole: RoundTrips,
     pub waits: RoundTrips,
-    /// Those of half a round trip and more.
+    /// Waits of half a round trip and more.
     pub stalls: RoundTrips,
     pub in_flight_most: u64,
     pub window_most: Option<u64>,
@@ -217,9 +217,9 @@ pub(super) struct HalfConnection {
     pub zero_windows: u64,
     pub zero_window_ns: u64,
     pub(super) zero_since: Option<u64>,
-    /// From when to when the window was closed, and what was acknowledged then.
+    /// Start and end of each closed window, and the bytes acknowledged by then.
     pub closed: Vec<(u64, u64, u64)>,
-    /// When each of the first retransmissions passed, and its first byte.
+    /// Time and first byte of each of the first retransmissions.
     pub retransmitted_at: Vec<(u64, u64)>,
     pub probes: u64,
     pub keep_alives: u64,
@@ -234,17 +234,17 @@ pub(super) struct HalfConnection {
 }
 
 impl HalfConnection {
-    /// A number of this way as one that doesn't wrap.
+    /// Returns a sequence number of this direction without wraps.
     pub(super) fn absolute(&self, number: u32) -> u64 {
         let near = if self.next == 0 { ORIGIN + u64::from(number) } else { self.next };
         near.wrapping_add_signed(i64::from(number.wrapping_sub(near as u32) as i32))
     }
 
-    /// Payload bytes of a full segment, one at least.
+    /// Returns the payload of a full segment, at least one byte.
     pub fn mss(&self) -> u64 {
         let offered = self.mss_offer.map(|mss| mss.saturating_sub(self.options));
         match offered {
-            // A super-packet holds several. A path may carry less than the receiver takes; small writes fill no segment.
+            // A super-packet holds several. A path may carry less than the receiver accepts, and small writes fill no segment.
             Some(mss) if mss > 0 && self.in_flight_most >= 4 * u64::from(self.largest) => {
                 u64::from(mss.min(self.largest).max(1))
             }
@@ -253,7 +253,7 @@ impl HalfConnection {
         }
     }
 
-    /// The same as the receiver takes them, however little the sender writes.
+    /// Returns the full segment that the receiver accepts, however little the sender writes.
     pub(super) fn offered(&self) -> u64 {
         self.mss_offer.map_or(self.mss(), |mss| u64::from(mss.saturating_sub(self.options).max(1)))
     }
@@ -274,7 +274,7 @@ impl HalfConnection {
         self.first_data_at.is_some()
     }
 
-    /// Memory that it has beside its own place.
+    /// Heap memory in use, bytes.
     pub fn held_bytes(&self) -> usize {
         let round_trips = [&self.rtt, &self.whole, &self.waits, &self.stalls];
         self.scoreboard.held_bytes()
@@ -289,17 +289,17 @@ impl HalfConnection {
             + round_trips.into_iter().map(RoundTrips::held_bytes).sum::<usize>()
     }
 
-    /// Bytes acknowledged of those sent.
+    /// Number of bytes sent and acknowledged.
     pub fn acked(&self) -> u64 {
         self.acked_here.saturating_sub(self.start.unwrap_or(0))
     }
 
-    /// When its last byte was acknowledged, or seen.
+    /// Time at which its last byte was acknowledged, or else captured.
     pub fn data_until(&self) -> u64 {
         if self.acked() > 0 { self.last_ack_at } else { self.last_data_at }
     }
 
-    /// The end that sends took the SYN of the other, or its own passed by.
+    /// Records a SYN: that of the other end, or the sender's own.
     pub fn on_syn(&mut self, segment: &Segment) {
         let first = self.absolute(segment.seq.wrapping_add(1));
         self.has_syn = true;
@@ -309,18 +309,18 @@ impl HalfConnection {
         }
     }
 
-    /// What passes leaves out something that has not passed here.
+    /// Whether a segment leaves a gap of uncaptured bytes before it.
     pub fn is_ahead(&self, segment: &Segment) -> bool {
         segment.payload > 0 && self.start.is_some() && self.absolute(segment.seq) > self.next
     }
 
-    /// What passes acknowledges something that has not passed here.
+    /// Whether a segment acknowledges bytes that were not captured.
     pub fn is_answered_ahead(&self, segment: &Segment) -> bool {
         let ack = self.absolute(segment.ack);
         segment.flags.ack() && self.start.is_some() && self.fin.map_or(ack, |fin| ack.min(fin)) > self.next
     }
 
-    /// A packet of this way's sender.
+    /// Adds a packet of this direction's sender.
     pub fn on_segment(&mut self, now: u64, packet: &Packet, segment: &Segment, sack: bool) -> Notes {
         let mut notes = Notes::default();
         let first = self.absolute(segment.seq);
@@ -346,7 +346,7 @@ impl HalfConnection {
             *(if is_closed { &mut self.probes } else { &mut self.keep_alives }) += 1;
             return notes;
         }
-        // Some stacks ask with the next byte, which is refused as long as the window is closed.
+        // Some stacks probe with the next byte, which is rejected while the window is closed.
         if length == 1 && first == self.next && self.is_closed() {
             notes.add(Notes::PROBE);
             self.probes += 1;
@@ -362,7 +362,7 @@ impl HalfConnection {
         notes
     }
 
-    /// Data pass.
+    /// Adds data.
     pub(super) fn data(
         &mut self,
         now: u64,
@@ -402,7 +402,7 @@ impl HalfConnection {
         let held = self.held_by_path(now, first, stamp);
         let is_again = held.is_none() && first == self.next && self.was_lost_before(now, segment);
         if first > self.next && !self.has_syn && self.segments == segments {
-            // What was on its way when the capture began.
+            // Data in flight when the capture began.
             self.next = first;
         }
         let range = SeqRange { from: first, to, at: now, times: 1, is_sacked: false, stamp, identification };
@@ -428,7 +428,7 @@ impl HalfConnection {
         self.read(now);
     }
 
-    /// What is new of this range goes on the scoreboard, after a gap for what has not passed.
+    /// Adds the new part of this range to the scoreboard, after a gap for uncaptured bytes.
     fn remember(&mut self, range: SeqRange, notes: &mut Notes) {
         if range.to <= self.next {
             return;
@@ -443,7 +443,7 @@ impl HalfConnection {
         self.next = range.to;
     }
 
-    /// The segment is the last that was sent; what is in flight may be the most, and may fill the window.
+    /// Records the segment as the last one sent, and updates the maximum in flight and whether the window is full.
     fn note_sent(&mut self, now: u64, segment: &Segment, to: u64, notes: &mut Notes) {
         let length = u64::from(segment.payload);
         (self.last_sent, self.last_size, self.acks_since) = (now, segment.payload, 0);
@@ -464,7 +464,7 @@ impl HalfConnection {
         }
     }
 
-    /// The sender goes on: by itself, or because an acknowledgement came.
+    /// Records that the sender resumes, by itself or triggered by an acknowledgement.
     pub(super) fn note_start(&mut self, now: u64, payload: u32) {
         let prompt_ns = self.prompt_ns();
         if !self.is_at_sender()
@@ -479,13 +479,14 @@ impl HalfConnection {
         self.unprompted += u64::from(now.saturating_sub(self.last_applied) >= prompt_ns);
     }
 
-    /// What passes here within this time was sent at once. On a link between the sender and this place a segment takes its time, and a slow host
-    /// takes some too: a quarter of what lies between two segments there.
+    /// Returns the time within which a segment counts as sent at once. It allows for transmission time between the sender and this place,
+    /// and for a slow
+    /// host: a quarter of the spacing of two segments here.
     fn prompt_ns(&self) -> u64 {
         const AT_ONCE_NS: u64 = 20_000;
         const LATEST_NS: u64 = 500_000;
         const BESIDE_NS: u64 = 5_000;
-        // What comes back from a sender elsewhere varies.
+        // Round trips to a remote sender vary.
         let varies = if self.is_at_sender() { 0 } else { self.own_now.unwrap_or(0) * 2 / SOONER };
         let spacing = self.round_trip().map(|ns| ns / (self.in_flight() / self.mss()).max(1));
         match spacing.filter(|_| self.own_side.is_some_and(|ns| ns >= BESIDE_NS)) {
@@ -494,7 +495,7 @@ impl HalfConnection {
         }
     }
 
-    /// Tells the account of data that passes: Nagle's algorithm may have held it back (RFC 896), which the last reading is told.
+    /// Reports data to the account: if Nagle's algorithm may have delayed it (RFC 896), the last reading is updated.
     fn spoke(&mut self, now: u64, segment: &Segment, outstanding: u64, kind: Sent, to: u64) {
         const PROMPT_NS: u64 = 200_000;
         let is_short = u64::from(segment.payload) % self.mss() != 0;
@@ -521,7 +522,7 @@ impl HalfConnection {
         }
     }
 
-    /// What was acknowledged a moment before it passes was captured out of order: by several processors, or interfaces.
+    /// Whether data acknowledged a moment before it was captured is only out of order, from several CPUs or interfaces.
     fn is_logged_late(&mut self, first: u64, to: u64, now: u64) -> bool {
         const LATE_NS: u64 = 2_000_000;
         let soon = self.rtt.min().map_or(LATE_NS, |ns| (ns / 2).min(LATE_NS));
@@ -537,32 +538,32 @@ impl HalfConnection {
         true
     }
 
-    /// Of the times that the sender went on to send, the part that no acknowledgement set off; `None` of too few, and seen from elsewhere.
+    /// Returns the share of resumptions that no acknowledgement triggered; `None` if too few, or if captured elsewhere.
     pub fn paced_share(&self) -> Option<f64> {
         (self.starts >= 50).then(|| self.unprompted as f64 / self.starts as f64)
     }
 
-    /// What is in flight, as far as the sender can know.
+    /// Returns the bytes in flight, as far as the sender can know.
     pub(super) fn in_flight(&self) -> u64 {
         self.next.saturating_sub(self.una).saturating_sub(self.scoreboard.sacked())
     }
 
-    /// The least congestion window that explains what was in flight in the last round trips.
+    /// Returns the smallest congestion window that explains the bytes in flight in the last round trips.
     pub(super) fn congestion_window(&self) -> u64 {
         self.epoch.peak.max(self.epoch.before)
     }
 
-    /// The first of what was sent.
+    /// Returns the first byte sent.
     pub fn first_sent(&self) -> u64 {
         self.start.unwrap_or(0)
     }
 
-    /// Something that was sent before the last that passed has not passed, and was not acknowledged.
+    /// Whether something sent before the last captured segment was neither captured nor acknowledged.
     pub fn has_hole(&self) -> bool {
         self.una < self.next && self.scoreboard.of(self.una, self.next).any(|piece| piece.times == 0)
     }
 
-    /// What was sent in vain, if it is larger than all that was acknowledged.
+    /// Returns the segment size that never got through, if it exceeds all acknowledged ones.
     pub fn oversized(&self) -> Option<Oversized> {
         let first = self.scoreboard.of(self.una, self.next).next()?;
         let is_vain = self.outstanding() > 0 && self.account.is_in_vain();
@@ -571,12 +572,12 @@ impl HalfConnection {
         Oversized::of(bytes, self.passed_most, is_heard).filter(|_| is_vain)
     }
 
-    /// The end of what was sent.
+    /// Returns the end of the data sent.
     pub const fn sent(&self) -> u64 {
         self.next
     }
 
-    /// Bytes that were sent and never acknowledged.
+    /// Returns the bytes sent and not acknowledged.
     pub fn outstanding(&self) -> u64 {
         self.next.saturating_sub(self.acked_here)
     }

@@ -1,4 +1,4 @@
-//! A TCP connection as a capture shows it.
+//! Analysis of a captured TCP connection.
 
 mod account;
 mod acks;

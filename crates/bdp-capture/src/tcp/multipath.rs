@@ -4,17 +4,17 @@ use bdp_model::capture::MultipathSubflow;
 
 use crate::decode::{Multipath, Segment};
 
-/// What the option was seen to say.
+/// Multipath options seen.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Subflow {
-    /// Of each end's SYN.
+    /// Option in each end's SYN.
     syns: [Option<Multipath>; 2],
-    /// Of what followed: an end that was refused sends the option no more.
+    /// Option in later segments: an end that was refused stops sending it.
     later: Option<Multipath>,
 }
 
 impl Subflow {
-    /// A segment from this side.
+    /// Adds a segment of this side.
     pub fn segment(&mut self, side: usize, segment: &Segment) {
         let Some(said) = segment.options.multipath else { return };
         if segment.flags.syn() {
@@ -24,7 +24,7 @@ impl Subflow {
         }
     }
 
-    /// `None` where either end did not agree.
+    /// Returns `None` if either end did not agree.
     pub fn report(&self) -> Option<MultipathSubflow> {
         let [a, b] = self.syns;
         let is_agreed = a.is_some() && b.is_some() || self.later.is_some();

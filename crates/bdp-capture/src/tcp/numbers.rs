@@ -1,15 +1,15 @@
-//! Packets that were sent and never passed here, by the identification of IPv4, which Linux counts up for each connection.
+//! Packets sent but not captured, by the IPv4 identification, which Linux increments per connection.
 
 use crate::decode::{Packet, Segment};
 
-/// Packets in a row with the numbers that are expected, from which on a sender is known to count so.
+/// Consecutive packets with the expected identification from which a sender is known to increment it.
 const REGULAR: u8 = 16;
-/// More are not missing: the number is another one.
+/// Largest gap; a larger one is a change of the identification.
 const MOST: u16 = 1024;
-/// Linux begins at this hop limit. Others count for all connections together.
+/// Initial hop limit of Linux. Others count for all connections together.
 const HOPS: u8 = 64;
 
-/// The numbers of a sender.
+/// Identifications of a sender's packets.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Numbers {
     next: u16,
@@ -17,12 +17,12 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    /// A packet passes, of so many segments: how many were sent before it, since the one that passed last, that did not pass.
+    /// Adds a packet of so many segments; returns how many packets before it, since the last captured one, are missing.
     pub fn packet(&mut self, packet: &Packet, segments: u64) -> u64 {
         let Some(number) = packet.identification.map(|number| number as u16) else { return 0 };
         let skipped = number.wrapping_sub(self.next);
         if skipped > u16::MAX / 2 {
-            // A copy, or one that is late.
+            // A copy, or a late packet.
             return 0;
         }
         self.next = number.wrapping_add(segments.max(1) as u16);
@@ -36,12 +36,12 @@ impl Numbers {
     }
 }
 
-/// Whether a segment is one that a timer sets off: of full size, where the last one before was, too.
+/// Whether a segment may be triggered by a timer: of full size, like the one before it.
 pub(super) const fn is_of_a_timer(segment: &Segment, mss: u64, last_is_short: bool) -> bool {
     segment.payload as u64 >= mss && !last_is_short
 }
 
-/// The clock of a sender, by the timestamps of its data (RFC 7323).
+/// Clock of a sender, from the timestamps of its data (RFC 7323).
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Stamps {
     first: Option<(u32, u64)>,
@@ -49,11 +49,11 @@ pub(super) struct Stamps {
 }
 
 impl Stamps {
-    /// Data passes with this timestamp: for how long it was on its way in the time since the last one passed, as it had been sent earlier.
+    /// Adds data with this timestamp; returns how long it was delayed on its way, from the time since the previous data.
     pub fn data(&mut self, now: u64, stamp: u32) -> u64 {
-        /// No stack's clock ticks slower, where its rate is not yet known.
+        /// Slowest tick assumed while the rate of the clock is unknown.
         const SLOWEST_NS: u64 = 10_000_000;
-        /// By then it is.
+        /// Time after which the rate is known.
         const KNOWN_NS: u64 = 500_000_000;
         let Some((first, began)) = self.first else {
             (self.first, self.last) = (Some((stamp, now)), (stamp, now));

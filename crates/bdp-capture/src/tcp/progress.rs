@@ -1,4 +1,4 @@
-//! What reaches the sender, and how its time goes by: acknowledgements when they are due, round trips, readings.
+//! The sender's progress: arrival of acknowledgements, round trips, readings.
 
 use bdp_model::record::{CongestionState, EpisodeKind};
 
@@ -6,13 +6,13 @@ use crate::decode::Segment;
 
 use super::half::{Ack, Epoch, HalfConnection, MARKS, Open, Reading, STEADY};
 
-/// Of the times that a sender goes on, those that no acknowledgement sets off, where none does.
+/// Share of self-timed sends from which a sender is not driven by acknowledgements.
 const BY_ITSELF: f64 = 0.85;
-/// What a program reads by this time it reads at once.
+/// Time within which a program that reads counts as reading at once.
 const LATE_NS: u64 = 3_000_000;
 
 impl HalfConnection {
-    /// The receive window is no longer closed.
+    /// Records that the receive window is open again.
     pub(super) fn opened(&mut self, now: u64) {
         let Some(since) = self.zero_since.take() else { return };
         self.zero_window_ns += now.saturating_sub(since);
@@ -21,7 +21,7 @@ impl HalfConnection {
         }
     }
 
-    /// The oldest acknowledgement on its way reaches the sender.
+    /// Delivers the oldest pending acknowledgement to the sender.
     pub(super) fn deliver_first(&mut self) {
         if let Some(ack) = self.pending.pop_front() {
             self.pending_news -= usize::from(ack.has_news);
@@ -30,7 +30,7 @@ impl HalfConnection {
         }
     }
 
-    /// What the sender says to have: by the number that it acknowledges, and by the timestamp that it echoes, whenever that was to arrive.
+    /// Delivers the acknowledgements that the sender shows it has received, by its acknowledgement number and timestamp echo.
     pub(super) fn deliver_known(&mut self, now: u64, segment: &Segment) {
         let reached = |past: u32, at: u32| past.wrapping_sub(at) < 1 << 31;
         let echo = segment.options.timestamps.map(|(_, echo)| echo);
@@ -40,13 +40,13 @@ impl HalfConnection {
         };
         let is_news = segment.ack != self.said;
         self.said = segment.ack;
-        // They come in order: unless it acknowledges more than before, nothing behind the first is known where that is not.
+        // They arrive in order: unless it acknowledges more than before, only the first can be known.
         if !is_news && !self.pending.front().is_some_and(is_known) {
             return;
         }
         let last = match is_news {
             true => {
-                // Timestamps and numbers only grow: what comes before a place is looked for by halves. Those without news have no number of their own.
+                // Timestamps and numbers only grow, so a binary search finds the position. Acknowledgements without data have no number of their own.
                 let by_stamp = self.pending.partition_point(|ack| {
                     ack.stamp.zip(echo).is_some_and(|(stamp, echo)| reached(echo, stamp))
                 });
@@ -72,7 +72,7 @@ impl HalfConnection {
         self.advance(now);
     }
 
-    /// Brings the sender to this moment: acknowledgements reach it, and time is counted.
+    /// Advances the sender to this moment: acknowledgements arrive, and time is counted.
     pub(super) fn advance(&mut self, now: u64) {
         while self.pending.front().is_some_and(|ack| ack.due <= now) {
             self.deliver_first();
@@ -80,7 +80,7 @@ impl HalfConnection {
         self.count(now);
     }
 
-    /// The end of the capture: what was on its way arrives.
+    /// Ends the capture: pending acknowledgements arrive.
     pub fn finish(&mut self) {
         if let Some(last) = self.pending.back().map(|ack| ack.due) {
             self.advance(last);
@@ -91,7 +91,7 @@ impl HalfConnection {
         }
     }
 
-    /// Counts the time since the last event for what held the sender then.
+    /// Counts the time since the last event as what held the sender then.
     pub(super) fn count(&mut self, now: u64) {
         let took = now.saturating_sub(self.last_at);
         if self.last_at > 0 && took > 0 {
@@ -109,7 +109,7 @@ impl HalfConnection {
         self.turn(now);
     }
 
-    /// A round trip is over: what was in flight in it is the window of the next.
+    /// Ends a round trip: its maximum in flight becomes the window of the next.
     pub(super) fn turn(&mut self, now: u64) {
         let Some(rtt) = self.round_trip() else { return };
         if now < self.epoch.from + rtt.max(1_000) {
@@ -123,8 +123,8 @@ impl HalfConnection {
         let is_bound = !self.epoch.was_free && self.open.is_none() && self.epoch.before > 0;
         self.epoch.flat = if grew || !is_bound { 0 } else { self.epoch.flat.saturating_add(1) };
         let mss = self.mss();
-        // A buffer that is written anew when there is room again leaves the sender without data for a moment, and some round trips with less in flight; none
-        // has more.
+        // A send buffer refilled only when it has room leaves the sender idle for a moment: some round trips have less in flight, none
+        // more.
         let is_held = !self.is_window_full() && self.open.is_none() && self.epoch.before > 0;
         let is_more = self.epoch.peak > self.epoch.anchor + mss;
         if !is_held || self.epoch.steady == 0 || is_more || self.epoch.lower >= STEADY {
@@ -207,8 +207,8 @@ impl HalfConnection {
         self.read(ack.due);
     }
 
-    /// Takes what it acknowledges off the scoreboard: how many bytes are new, when the newest segment passed that was sent once, and whether
-    /// that is a round trip.
+    /// Removes acknowledged bytes from the scoreboard; returns the number of new bytes, the time of the newest segment sent only once, and whether
+    /// that gives a round trip.
     fn acknowledge(&mut self, ack: &Ack) -> (u64, Option<u64>, bool) {
         let mut sent = None::<u64>;
         let mut is_clear = true;
@@ -245,7 +245,7 @@ impl HalfConnection {
         (newly, sent, is_clear)
     }
 
-    /// Blocks beyond the acknowledgement, and the first one where it reports a duplicate (RFC 2883).
+    /// Processes SACK blocks, the first of which may report a duplicate (RFC 2883).
     pub(super) fn selective(&mut self, ack: &Ack, sent: &mut Option<u64>) {
         let blocks = ack.blocks.into_iter().take(usize::from(ack.count));
         let within = |a: (u64, u64), b: (u64, u64)| a.0 >= b.0 && a.1 <= b.1;
@@ -277,7 +277,7 @@ impl HalfConnection {
         }
     }
 
-    /// Takes a reading where one is due.
+    /// Takes a reading if one is due.
     pub(super) fn read(&mut self, at: u64) {
         if !self.series.wants(at) && !self.series.has_at(at) {
             return;
@@ -320,26 +320,26 @@ impl HalfConnection {
         self.series.push(at, reading);
     }
 
-    /// An acknowledgement of so many bytes, which took this long since the last of them passed here, or was sent.
+    /// Records an acknowledgement of `bytes` bytes and the time since the last of them passed here or was sent.
     pub(super) fn note_read(&mut self, bytes: u64, took_ns: u64) {
         let (Some(window), Some(least)) = (self.window_most, self.rtt.min()) else { return };
         let is_late = took_ns > least + LATE_NS.max(self.least_rtt().unwrap_or(0) / 4);
         self.late_reads.add(bytes, is_late && bytes >= window / 2 && window > 0);
     }
 
-    /// The window was opened by so many bytes, so long after data was acknowledged last.
+    /// Records that the window opened by `bytes` bytes, and the time since data was last acknowledged.
     pub(super) const fn note_opened(&mut self, bytes: u64, after_ns: u64) {
         if after_ns > LATE_NS {
             self.late_reads.add(bytes, true);
         }
     }
 
-    /// No acknowledgement sets off what is sent, no queue stands, and nothing is lost: neither the path nor a window holds the sender back.
+    /// Whether neither acknowledgements, a queue nor losses determine when data is sent: neither the path nor a window limits the sender.
     pub(super) fn sends_by_its_own_clock(&self) -> bool {
         self.paced_share().is_some_and(|share| share >= BY_ITSELF) && self.is_at_floor()
     }
 
-    /// It goes on evenly, whether acknowledgements happen to come just then or not, and has more to send all the time: its host keeps a rate.
+    /// Whether it sends evenly, independent of acknowledgements, and always has more to send: its host enforces a rate.
     pub(super) fn keeps_a_rate(&self) -> bool {
         self.paced_share().is_some()
             && self.is_at_floor()
@@ -347,7 +347,7 @@ impl HalfConnection {
             && !self.rhythm.ends_short()
     }
 
-    /// No queue stands, and nothing is lost.
+    /// Whether there is no queue and no loss.
     fn is_at_floor(&self) -> bool {
         let is_low = self.whole.report().is_some_and(|rtt| {
             let above = rtt.p95.as_ns().saturating_sub(rtt.min.as_ns());

@@ -1,4 +1,4 @@
-//! Bytes that are sent once more: what set that off, and the congestion events that they are part of.
+//! Retransmissions: their causes, and the congestion events they belong to.
 
 use bdp_model::record::{EpisodeKind, LossEpisode};
 
@@ -8,16 +8,16 @@ use super::scoreboard::SeqRange;
 use crate::decode::Segment;
 use crate::notes::Notes;
 
-/// No timer of a sender runs out sooner (RFC 6298 has 1 s, Linux 200 ms).
+/// Shortest retransmission timeout (RFC 6298 has 1 s, Linux 200 ms).
 const TIMER_NS: u64 = 200_000_000;
-/// Duplicates of an acknowledgement that show a loss (RFC 5681).
+/// Duplicate acknowledgements that indicate a loss (RFC 5681).
 const DUPLICATES: u32 = 3;
-/// A segment that is late by no more is late and not lost, where nothing else tells the two apart.
+/// Delay up to which a segment counts as late rather than lost, if nothing else distinguishes the two.
 const LATE_NS: u64 = 3_000_000;
-/// Ranges of retransmissions that are remembered, for the duplicates that a receiver reports.
+/// Retransmitted ranges kept, for duplicates reported by a receiver.
 const REMEMBERED: usize = 64;
 
-/// What set a retransmission off.
+/// Cause of a retransmission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Fast,
@@ -27,8 +27,8 @@ pub(super) enum Kind {
 }
 
 impl HalfConnection {
-    /// Whether this very packet was seen before: by its identification, or, without one, by its timestamp and the time. Parts of a segment
-    /// that is captured again behind a card, or an interface, that cut it have other numbers, and follow too soon to be sent again.
+    /// Whether this is a copy of a packet already seen: by identification or, without one, by timestamp and time. Parts of a segment
+    /// captured again after a network card or interface split it have other identifications, but follow too soon for a retransmission.
     pub(super) fn is_same_packet(
         &self,
         first: u64,
@@ -56,7 +56,7 @@ impl HalfConnection {
         })
     }
 
-    /// Bytes with numbers below the highest seen.
+    /// Classifies bytes below the highest sequence number seen.
     #[allow(clippy::too_many_arguments)]
     pub(super) fn retransmitted(
         &mut self,
@@ -120,7 +120,7 @@ impl HalfConnection {
         self.scoreboard.seen(first, to, now, stamp, identification);
     }
 
-    /// What passes in order was sent before, with all that followed it, and never passed: its numbers leave those out, and a timer set it off.
+    /// Whether data in order was sent before but lost with all that followed it: missing identifications show that, and a timer sent it again.
     pub(super) fn was_lost_before(&self, now: u64, segment: &Segment) -> bool {
         let quiet = now.saturating_sub(self.last_sent);
         self.skipped > 0
@@ -129,7 +129,7 @@ impl HalfConnection {
             && is_of_a_timer(segment, self.mss(), self.last_is_short)
     }
 
-    /// What passes was sent long before, by its timestamp: the path held it. At the sender nothing does.
+    /// Records data that, by its timestamp, was sent long before and held by the path; never at the sender.
     pub(super) fn held_by_path(&mut self, now: u64, first: u64, stamp: u32) -> Option<u64> {
         if stamp == 0 || first < self.next {
             return None;
@@ -140,7 +140,7 @@ impl HalfConnection {
         (self.last_sent > 0 && !self.is_at_sender() && held >= least && held >= quiet / 2).then_some(held)
     }
 
-    /// Counts what a timer sent again, where the first of it never passed here.
+    /// Counts a timeout retransmission whose original was not captured.
     pub(super) fn lost_and_again(&mut self, now: u64, bytes: u64, notes: &mut Notes) {
         let segments = self.segments_of(bytes);
         notes.add(Notes::RETRANSMISSION);
@@ -152,14 +152,14 @@ impl HalfConnection {
         self.event(now, Kind::Timeout, segments);
     }
 
-    /// Whether what fills a gap was sent before what made it: by timestamp, by identification, or by how late it comes.
+    /// Whether data that fills a gap was sent before what caused the gap: by timestamp, identification, or delay.
     pub(super) fn is_late(&self, gap: &SeqRange, now: u64, stamp: u32, identification: u32) -> bool {
         let later = |a: u32, b: u32| a != b && a.wrapping_sub(b) < 1 << 31;
         if stamp != 0 && gap.stamp != 0 && stamp != gap.stamp {
             return later(gap.stamp, stamp);
         }
         let (id, of_gap) = (identification as u16, gap.identification as u16);
-        // Numbers of one connection, which Linux counts up one by one.
+        // Identifications of one connection, which Linux increments by one.
         if id != 0
             && of_gap != 0
             && id != of_gap
@@ -175,7 +175,7 @@ impl HalfConnection {
         if let Some(open) = &self.open {
             match open.episode.kind {
                 EpisodeKind::Recovery if first < open.until => {
-                    // The timer ends a recovery whose own retransmission was lost.
+                    // A timeout ends a recovery whose own retransmission was lost.
                     if first == self.una && self.waited(now) && self.timer_fired(now) {
                         return Kind::Timeout;
                     }
@@ -201,25 +201,25 @@ impl HalfConnection {
         Kind::Unclear
     }
 
-    /// Nothing was sent and nothing acknowledged for the better part of a round trip.
+    /// Whether nothing was sent or acknowledged for most of a round trip.
     pub(super) fn waited(&self, now: u64) -> bool {
         let quiet = now.saturating_sub(self.last_sent);
         quiet >= self.round_trip().map_or(LATE_NS, |ns| ns / 2)
     }
 
-    /// Longer than a recovery waits for what it sent.
+    /// Whether the time exceeds what a recovery waits for its retransmissions.
     pub(super) fn timer_fired(&self, now: u64) -> bool {
         let quiet = now.saturating_sub(self.last_sent);
         quiet >= self.round_trip().unwrap_or(0).saturating_mul(3) / 2 && quiet >= 150_000_000
     }
 
-    /// So long that a probe of the tail would have come first (RFC 8985, section 7.2).
+    /// Whether the time is so long that a tail loss probe would have been sent before (RFC 8985, section 7.2).
     pub(super) fn timer_fired_long(&self, now: u64) -> bool {
         let rtt = self.round_trip().unwrap_or(0);
         now.saturating_sub(self.last_sent) >= rtt.saturating_mul(3) + 400_000_000
     }
 
-    /// Notes a congestion event, or what was retransmitted in one.
+    /// Records a congestion event, or retransmissions within one.
     pub(super) fn event(&mut self, now: u64, kind: Kind, segments: u64) {
         let kind = match kind {
             Kind::Fast => EpisodeKind::Recovery,
@@ -253,7 +253,7 @@ impl HalfConnection {
         self.open = Some(Open { episode, until: self.next });
     }
 
-    /// A reduction after a mark.
+    /// Records a reduction after an ECN mark.
     pub(super) fn reduced(&mut self, now: u64) {
         if self.open.is_some() {
             return;

@@ -1,16 +1,16 @@
-//! How regularly a sender goes on, and how late a receiver's program reads: what tells a rate that a host keeps from a program that writes, and a reader from a window.
+//! Regularity of a sender and lateness of a reader: these distinguish a rate kept by a host from a writing program, and a reader from a window.
 
-/// The part that lies within this of the mean, where a host keeps a rate: a congestion control that probes changes its pace by a quarter.
+/// Share of gaps close to the mean from which a host keeps a rate: a congestion control that probes changes its pace by a quarter.
 const EVEN: f64 = 0.9;
 const WITHIN: u64 = 10;
-/// Timers of a kernel are as sharp.
+/// Precision of a kernel's timers.
 const TIMER_NS: u64 = 60_000;
-/// The part that ends a write, of a kernel that has more to send.
+/// Most segments that end a write, as a share, if the kernel always has more to send.
 const ENDS_SHORT: f64 = 0.1;
-/// Gaps that a mean is of.
+/// Gaps averaged.
 const MEAN_OF: u64 = 16;
 
-/// The gaps between the times that a sender goes on.
+/// Gaps between the times at which a sender resumes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Rhythm {
     pub(super) mean_ns: u64,
@@ -40,7 +40,7 @@ impl Rhythm {
     }
 }
 
-/// Room that came when a program read, and not when the data came: windows that were acknowledged at a stroke, and late, or were opened after that.
+/// Window updates caused by a program's reads rather than by arriving data: windows acknowledged at once and late, or opened after that.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct LateReads {
     late: u64,
@@ -49,7 +49,7 @@ pub(super) struct LateReads {
 }
 
 impl LateReads {
-    /// So many times say it.
+    /// Occurrences from which this is certain.
     const TIMES: u64 = 4;
 
     pub(super) const fn add(&mut self, bytes: u64, is_late: bool) {

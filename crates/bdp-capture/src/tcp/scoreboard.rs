@@ -1,26 +1,26 @@
-//! The bytes of one way that are neither acknowledged nor forgotten, as segments in order of their sequence numbers.
+//! Unacknowledged bytes of one direction, as segments in order of their sequence numbers.
 
 use std::collections::VecDeque;
 
-/// More are never remembered: of a capture without acknowledgements the oldest are forgotten.
+/// Most ranges kept; in a capture without acknowledgements the oldest are dropped.
 const MOST: usize = 1 << 16;
 
-/// Bytes of one segment, or such as were never seen.
+/// Bytes of one segment, or a range never captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SeqRange {
     /// First byte.
     pub from: u64,
-    /// The byte behind the last.
+    /// End, exclusive.
     pub to: u64,
-    /// When they were last seen; of missing ones when that was noticed.
+    /// Time at which they were last seen; for missing bytes, when the gap was noticed.
     pub at: u64,
-    /// How often they were seen: 0 of missing ones.
+    /// Number of times seen; 0 for missing bytes.
     pub times: u16,
-    /// The receiver has them (RFC 2018).
+    /// Whether the receiver reported them (SACK, RFC 2018).
     pub is_sacked: bool,
-    /// Timestamp of the segment, or of the one that jumped over them.
+    /// Timestamp of the segment, or of the one that skipped them.
     pub stamp: u32,
-    /// Identification of that packet.
+    /// IP identification of that packet.
     pub identification: u32,
 }
 
@@ -31,12 +31,12 @@ pub(super) struct Scoreboard {
 }
 
 impl Scoreboard {
-    /// Memory that it has beside its own place.
+    /// Heap memory in use, bytes.
     pub fn held_bytes(&self) -> usize {
         self.pieces.capacity() * size_of::<SeqRange>()
     }
 
-    /// Adds what comes behind all others.
+    /// Appends a range after all others.
     pub fn push(&mut self, piece: SeqRange) {
         debug_assert!(self.pieces.back().is_none_or(|last| last.to <= piece.from));
         if self.pieces.len() >= MOST {
@@ -53,12 +53,12 @@ impl Scoreboard {
         Some(piece)
     }
 
-    /// Bytes that the receiver has beyond what it acknowledges.
+    /// Number of bytes selectively acknowledged.
     pub const fn sacked(&self) -> u64 {
         self.sacked
     }
 
-    /// Takes out what is acknowledged.
+    /// Removes acknowledged bytes.
     pub fn acknowledge(&mut self, ack: u64, mut each: impl FnMut(SeqRange)) {
         while let Some(first) = self.pieces.front_mut() {
             if first.to <= ack {
@@ -79,19 +79,19 @@ impl Scoreboard {
         }
     }
 
-    /// Index of the first piece that ends behind this byte.
+    /// Returns the index of the first range that ends after this byte.
     fn place(&self, byte: u64) -> usize {
         self.pieces.partition_point(|piece| piece.to <= byte)
     }
 
-    /// Notes that the receiver has these bytes. Returns how many are new.
+    /// Marks bytes as selectively acknowledged. Returns how many are new.
     pub fn sack(&mut self, from: u64, to: u64) -> u64 {
         let mut news = 0;
         let mut i = self.place(from);
         while let Some(piece) = self.pieces.get(i).copied().filter(|piece| piece.from < to) {
             if !piece.is_sacked {
                 self.split(i, from.max(piece.from), to.min(piece.to));
-                // What was before the block is a piece of its own now.
+                // The part before the block is now a separate range.
                 let at = if piece.from < from { i + 1 } else { i };
                 let own = &mut self.pieces[at];
                 own.is_sacked = true;
@@ -104,8 +104,8 @@ impl Scoreboard {
         news
     }
 
-    /// Makes a piece that the receiver has part of the one before it, where it has that, too: long runs are looked through for each block.
-    /// Returns the index of what holds it.
+    /// Merges a selectively acknowledged range with the previous one if that is too, because each block searches long runs.
+    /// Returns the index of the merged range.
     fn join(&mut self, i: usize) -> usize {
         let Some(before) = i.checked_sub(1).filter(|&before| self.pieces[before].is_sacked) else { return i };
         let Some(piece) = self.pieces.remove(i) else { return i };
@@ -113,7 +113,7 @@ impl Scoreboard {
         before
     }
 
-    /// Makes these bytes of a piece one of their own.
+    /// Splits these bytes off a range.
     fn split(&mut self, i: usize, from: u64, to: u64) {
         let whole = self.pieces[i];
         if to < whole.to {
@@ -126,12 +126,12 @@ impl Scoreboard {
         }
     }
 
-    /// The pieces of which these bytes have a part.
+    /// Returns the ranges that overlap these bytes.
     pub fn of(&self, from: u64, to: u64) -> impl Iterator<Item = &SeqRange> {
         self.pieces.range(self.place(from)..).take_while(move |piece| piece.from < to)
     }
 
-    /// Notes that these bytes were seen, once more or at last.
+    /// Records that these bytes were seen, again or for the first time.
     pub fn seen(&mut self, from: u64, to: u64, at: u64, stamp: u32, identification: u32) {
         let mut i = self.place(from);
         while let Some(piece) = self.pieces.get(i).copied().filter(|piece| piece.from < to) {
@@ -144,7 +144,7 @@ impl Scoreboard {
         }
     }
 
-    /// Whether the receiver has bytes behind this one.
+    /// Whether any byte after this one was selectively acknowledged.
     pub fn is_sacked_behind(&self, byte: u64) -> bool {
         self.sacked > 0 && self.pieces.range(self.place(byte)..).any(|piece| piece.is_sacked)
     }
@@ -177,7 +177,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is sacked, seen and acknowledged: the pieces stay in order, without gaps, and the count of sacked bytes is theirs.
+        /// In any sequence of operations, ranges stay in order without gaps, and the count of selectively acknowledged bytes is correct.
         #[test]
         fn pieces_stay_in_order(steps in prop::collection::vec((0..3_u8, 0..1000_u64, 1..300_u64), 1..80)) {
             let mut scoreboard = Scoreboard::default();

@@ -1,9 +1,9 @@
-//! Readings over time in memory that does not grow: where there are too many, every second one goes.
+//! Readings over time in bounded memory: if there are too many, every second one is dropped.
 
-/// More are never kept.
+/// Most readings kept.
 const MOST: usize = 1024;
 
-/// Readings at least a step apart, which doubles whenever there are too many.
+/// Readings at least a step apart; the step doubles when there are too many.
 #[derive(Debug, Clone)]
 pub(super) struct Series<T> {
     kept: Vec<(u64, T)>,
@@ -17,7 +17,7 @@ impl<T> Default for Series<T> {
 }
 
 impl<T> Series<T> {
-    /// Memory that they have beside their own place.
+    /// Heap memory in use, bytes.
     pub fn held_bytes(&self) -> usize {
         self.kept.capacity() * size_of::<(u64, T)>()
     }
@@ -27,13 +27,13 @@ impl<T> Series<T> {
         self.kept.last().is_none_or(|(last, _)| at_ns >= last + self.step_ns)
     }
 
-    /// Whether the last reading is of this very moment, as an acknowledgement and what it sets off are: the later one takes its place.
+    /// Whether the last reading is from this moment, as with an acknowledgement and the data it triggers; the later one replaces it.
     pub fn has_at(&self, at_ns: u64) -> bool {
         const MOMENT_NS: u64 = 20_000;
         self.kept.last().is_some_and(|(last, _)| at_ns.saturating_sub(*last) <= MOMENT_NS)
     }
 
-    /// Keeps it.
+    /// Adds a reading.
     pub fn push(&mut self, at_ns: u64, reading: T) {
         if self.has_at(at_ns) {
             if let Some(last) = self.kept.last_mut() {
@@ -42,7 +42,7 @@ impl<T> Series<T> {
             return;
         }
         if self.kept.is_empty() {
-            // Most connections of a large capture have no second one.
+            // Most connections of a large capture have only one.
             self.kept.reserve_exact(1);
         }
         self.kept.push((at_ns, reading));
@@ -60,7 +60,7 @@ impl<T> Series<T> {
         }
     }
 
-    /// Changes readings since a moment, the latest first.
+    /// Modifies the readings since a moment, latest first.
     pub fn change_since(&mut self, from_ns: u64, mut change: impl FnMut(&mut T)) {
         for (at, reading) in self.kept.iter_mut().rev() {
             if *at < from_ns {
@@ -70,7 +70,7 @@ impl<T> Series<T> {
         }
     }
 
-    /// From the first to the last.
+    /// Returns the readings in order of time.
     pub fn iter(&self) -> impl Iterator<Item = &(u64, T)> {
         self.kept.iter()
     }

@@ -1,11 +1,11 @@
-//! Where the time of one way went, in memory that does not grow: a sum for each state and bucket of time. Buckets become twice as wide when there are
-//! too many; the nanoseconds in them add up to the time that was told.
+//! Time spent by one direction in bounded memory: a sum for each state and time bucket. The buckets double in width when there are
+//! too many; their nanoseconds add up to the recorded time.
 
 use bdp_model::facts::{Stretch, TimeSpent, TimeState};
 
-/// Buckets at the most.
+/// Most buckets.
 const MOST: u64 = 256;
-/// Width of a bucket at first.
+/// Initial width of a bucket.
 const NARROWEST_NS: u64 = 1_000_000;
 
 #[derive(Debug, Clone, Default)]
@@ -13,9 +13,9 @@ pub(super) struct Timeline {
     began: Option<u64>,
     until: u64,
     width: u64,
-    /// In order of the buckets.
+    /// Sums, in order of the buckets.
     sums: Vec<Sum>,
-    /// Since when something passed that the capture lacks: it passed before this moment.
+    /// Time before which something is missing from the capture.
     lacks: u64,
 }
 
@@ -28,7 +28,7 @@ struct Sum {
     ns: u64,
 }
 
-/// What is known of a time without packets, whatever else a capture lacks.
+/// Whether a state without packets is known regardless of gaps in the capture.
 const fn is_known_alone(state: TimeState) -> bool {
     matches!(
         state,
@@ -45,34 +45,34 @@ const fn is_known_alone(state: TimeState) -> bool {
 }
 
 impl Timeline {
-    /// Memory that it has beside its own place.
+    /// Heap memory in use, bytes.
     pub fn held_bytes(&self) -> usize {
         self.sums.capacity() * size_of::<Sum>()
     }
 
-    /// The time begins here, if it has not begun.
+    /// Starts the time, if it has not started.
     pub fn begin(&mut self, at: u64) {
         if self.began.is_none() {
             (self.began, self.until, self.width) = (Some(at), at, NARROWEST_NS);
         }
     }
 
-    /// When the time began.
+    /// Returns the start of the time.
     pub fn began(&self) -> u64 {
         self.began.unwrap_or(0)
     }
 
-    /// Up to when the time is told.
+    /// Returns the end of the recorded time.
     pub fn until(&self) -> u64 {
         self.until
     }
 
-    /// Something passed before this moment that the capture lacks: nobody knows what the time until then went to.
+    /// Records that something before this moment is missing from the capture: the time until then is unknown.
     pub fn lacks(&mut self, now: u64) {
         self.lacks = self.lacks.max(now);
     }
 
-    /// Tells the time from where it was told up to now.
+    /// Records the time from the last record until now.
     pub fn add(&mut self, until: u64, state: TimeState) {
         if self.lacks > self.until {
             self.put_until(until.min(self.lacks), state, false);
@@ -108,7 +108,7 @@ impl Timeline {
         before.into_iter().for_each(|sum| self.put(Sum { bucket: sum.bucket / 2, ..sum }));
     }
 
-    /// Calls what was told by one name since a moment, the last of it, by another.
+    /// Renames one state to another in the last part, since a moment.
     pub fn retell(&mut self, since: u64, from: TimeState, to: TimeState) {
         let Some(began) = self.began.filter(|_| since < self.until) else { return };
         let mut left = self.until - since;
@@ -116,7 +116,7 @@ impl Timeline {
         let before = std::mem::take(&mut self.sums);
         for sum in before {
             let part = if sum.state == from && sum.bucket >= first { sum.ns.min(left) } else { 0 };
-            // Of the first bucket only what is behind the moment.
+            // In the first bucket, only the part after the moment.
             let part = match sum.bucket == first {
                 true => part.min(began + (u64::from(first) + 1) * self.width - since),
                 false => part,
@@ -130,15 +130,15 @@ impl Timeline {
         self.sums.retain(|sum| sum.ns > 0);
     }
 
-    /// Calls what was told by one name by another.
+    /// Renames one state to another.
     pub fn rename(&mut self, from: TimeState, to: TimeState) {
         self.rename_where(|sum| if sum.state == from { to } else { sum.state });
     }
 
-    /// Of a capture that lacks too much: what cannot be told from what it has.
+    /// Removes what a capture with too many gaps can't show.
     pub fn doubt(&mut self) {
         self.rename_where(|sum| match sum.state {
-            // Whose turn it was says the other direction.
+            // The other direction shows whose turn it was.
             TimeState::OtherWay => sum.state,
             state if sum.is_seen && is_known_alone(state) => state,
             _ => TimeState::NotCaptured,
@@ -150,13 +150,13 @@ impl Timeline {
         before.into_iter().for_each(|sum| self.put(Sum { state: name(&sum), is_seen: true, ..sum }));
     }
 
-    /// Nanoseconds of a state.
+    /// Returns the nanoseconds in a state.
     #[cfg(test)]
     pub fn of(&self, state: TimeState) -> u64 {
         self.sums.iter().filter(|sum| sum.state == state).map(|sum| sum.ns).sum()
     }
 
-    /// All of it, since it began.
+    /// Returns all time since the start.
     pub fn spent(&self) -> TimeSpent {
         let Some(began) = self.began else { return TimeSpent::default() };
         let bound = |bucket: u32| (u64::from(bucket) * self.width).min(self.until - began);
@@ -179,7 +179,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Whatever is told: every nanosecond is in one state, without gaps, in a bounded number of buckets.
+        /// In any sequence of records, every nanosecond is in one state, without gaps, in a bounded number of buckets.
         #[test]
         fn states_add_up_to_the_nanosecond(steps in prop::collection::vec((0..5_usize, 0..40_u32), 1..200)) {
             let mut line = Timeline::default();

@@ -1,48 +1,48 @@
-//! How far TLS has come to agree on its keys, by the headers of its records (RFC 8446, RFC 5246).
+//! Progress of the TLS handshake, by record headers (RFC 8446, RFC 5246).
 
 use crate::decode::Record;
 
-/// Where the setup stands.
+/// State of the handshake.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Step {
-    /// No client has begun it.
+    /// No ClientHello yet.
     #[default]
     None,
-    /// The client has; of its side.
+    /// ClientHello sent; the value is the client's side.
     Hello(usize),
     /// The server has answered.
     Answered(usize),
-    /// The client sent what the keys are made of (up to TLS 1.2, without resumption): the server has the last word.
+    /// The client has sent its key exchange (up to TLS 1.2, without resumption): the server's last message is outstanding.
     Exchanged(usize),
-    /// Both may send what their programs have.
+    /// Application data may follow.
     Done,
 }
 
-/// What a segment changes.
+/// Change caused by a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
     Begins,
     Ends,
 }
 
-/// The setup of a connection, which may begin in its midst (STARTTLS).
+/// TLS handshake of a connection, possibly in its middle (STARTTLS).
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Setup {
     step: Step,
 }
 
 impl Setup {
-    /// Whether there is nothing more to look for.
+    /// Whether the handshake is over.
     pub const fn is_over(&self) -> bool {
         matches!(self.step, Step::Done)
     }
 
-    /// New data of a side, that begins with this.
+    /// Adds new data of a side that begins with this record.
     pub fn data(&mut self, side: usize, record: Record) -> Option<Change> {
         let is_client = |client: usize| side == client;
         let (next, change) = match (self.step, record) {
             (Step::None, Record::ClientHello) => (Step::Hello(side), Some(Change::Begins)),
-            // One after HelloRetryRequest.
+            // A second ClientHello, after HelloRetryRequest.
             (Step::Answered(client), Record::ClientHello) if is_client(client) => (Step::Hello(client), None),
             (Step::Hello(client) | Step::Answered(client) | Step::Exchanged(client), Record::Alert)
                 if !is_client(client) =>
@@ -53,13 +53,13 @@ impl Setup {
             (Step::Answered(client), Record::Handshake) if is_client(client) => {
                 (Step::Exchanged(client), None)
             }
-            // Its part was the last one: of TLS 1.3, of a session that is resumed, or without an answer.
+            // The client's message was the last: in TLS 1.3, with resumption, or without an answer.
             (Step::Answered(client), Record::ChangeCipherSpec | Record::Data | Record::Alert)
                 if is_client(client) =>
             {
                 (Step::Done, Some(Change::Ends))
             }
-            // The server's part was, or the client does not wait for it.
+            // The server's message was the last, or the client does not wait for it.
             (Step::Exchanged(client), _) if !is_client(client) => (Step::Done, Some(Change::Ends)),
             (Step::Exchanged(_), Record::Data) => (Step::Done, Some(Change::Ends)),
             (step, _) => (step, None),
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
     use Record::{Alert, ChangeCipherSpec, ClientHello, Data, Handshake, None as Rest};
 
-    /// After which of these segments, of the client where `0`, the setup began and ended.
+    /// Returns the segments (`0` is the client) after which the handshake began and ended.
     fn found(segments: &[(usize, Record)]) -> [Option<usize>; 2] {
         let mut setup = Setup::default();
         let mut found = [None; 2];
@@ -107,7 +107,7 @@ mod tests {
         for (kind, segments, end) in kinds {
             assert_eq!(found(&segments), [Some(0), Some(end)], "{kind}");
         }
-        // In the midst of a connection, and of one whose beginning was not captured.
+        // In the middle of a connection, also of one whose beginning was not captured.
         let begun = [(1, Rest), (0, Rest), (0, ClientHello), (1, Handshake), (0, Data), (1, Data)];
         assert_eq!(found(&begun), [Some(2), Some(4)]);
         assert_eq!(found(&[(0, Data), (1, Data), (0, Alert)]), [None, None]);

@@ -1,10 +1,10 @@
-//! How the numbers of a way went on over time, from its first byte of data.
+//! Sequence numbers of a direction over time, from its first byte of data.
 
 use bdp_model::capture::{ClosedWindow, TracePoint};
 
 use super::half::HalfConnection;
 
-/// A point of each reading.
+/// Returns a point for each reading.
 pub(super) fn of(way: &HalfConnection) -> Vec<TracePoint> {
     let Some(from) = way.first_data_at else { return Vec::new() };
     let readings = way.series.iter().filter(|(at, _)| *at >= from);
@@ -19,13 +19,13 @@ pub(super) fn of(way: &HalfConnection) -> Vec<TracePoint> {
         .collect()
 }
 
-/// When each of the first retransmissions passed, and its first byte.
+/// Returns the time and first byte of each of the first retransmissions.
 pub(super) fn retransmissions(way: &HalfConnection) -> Vec<(u64, u64)> {
     let from = way.first_data_at.unwrap_or(0);
     way.retransmitted_at.iter().map(|&(at, byte)| (at.saturating_sub(from), byte)).collect()
 }
 
-/// The first times that the receive window was closed since there was data.
+/// Returns the first periods with a closed receive window since there was data.
 pub(super) fn closed_windows(way: &HalfConnection) -> Vec<ClosedWindow> {
     let from = way.first_data_at.unwrap_or(0);
     let since = |&(began, ended, acked): &(u64, u64, u64)| ClosedWindow {
@@ -52,7 +52,7 @@ mod tests {
         way.series.push(6_000_000, reading);
         way.series.push(9_000_000, Reading { window: None, ..reading });
         way.retransmitted_at.push((7_000_000, 1000));
-        // One was over before there was data; the next one goes on in it.
+        // One ended before there was data; the next one extends into it.
         way.closed.extend([(0, 4_000_000, 0), (4_500_000, 8_000_000, 1000)]);
         let known = TracePoint {
             at_ns: 1_000_000,

@@ -1,17 +1,17 @@
-//! A connection by its two ends.
+//! A connection with its two ends.
 
 use std::net::SocketAddr;
 
 use super::direction::Direction;
 use crate::decode::{Packet, Segment};
 
-/// A connection: of its two ends, the first is the one that sent first.
+/// A connection; the first end is the one that sent first.
 #[derive(Debug, Clone)]
 pub struct Connection {
     pub(super) ends: [SocketAddr; 2],
     pub(super) from_us: u64,
     pub(super) to_us: u64,
-    /// The letters of its ends, by number.
+    /// Numbers of the letters that name its ends.
     pub(super) letters: [u64; 2],
     pub(super) directions: [Direction; 2],
 }
@@ -21,7 +21,7 @@ impl Connection {
         Self { ends, from_us: now_us, to_us: now_us, letters, directions: Default::default() }
     }
 
-    /// Addresses and ports.
+    /// Returns addresses and ports.
     pub fn ends(&self) -> [SocketAddr; 2] {
         self.ends
     }
@@ -55,7 +55,7 @@ impl Connection {
         self.is_reset() || self.count(|direction| direction.fins > 0) == 2
     }
 
-    /// From the first packet to the last, microseconds.
+    /// Returns the time from the first packet to the last, microseconds.
     pub(super) fn elapsed_us(&self) -> u64 {
         self.to_us.saturating_sub(self.from_us)
     }

@@ -1,31 +1,31 @@
-//! What one end of a connection sent, counted.
+//! Counts of what one end of a connection sent.
 
 use crate::decode::{Packet, Segment};
 
 use super::outstanding::Outstanding;
 use super::sequence::{Ack, Sent, SequenceSpace};
 
-/// Segments among which a copy is looked for.
+/// Segments searched for a copy.
 const COPIES: usize = 8;
 
-/// Windows that were advertised.
+/// Windows advertised.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Windows {
     pub max: u64,
-    /// Of those that were not closed.
+    /// Smallest window that was not closed.
     pub min: u64,
     sum: u64,
     count: u64,
     is_scaled: bool,
-    /// One that was scaled was not closed.
+    /// Whether a scaled window was not closed.
     is_open: bool,
-    /// The last one.
+    /// Last window.
     pub last: Option<u64>,
 }
 
 impl Windows {
     fn add(&mut self, window: u64, is_scaled: bool) {
-        // What a SYN says is not scaled, so that the figures begin anew where scaling does.
+        // The window of a SYN is not scaled, so the figures restart when scaling begins.
         if is_scaled && !self.is_scaled {
             (self.is_scaled, self.sum, self.count) = (true, 0, 0);
         }
@@ -46,7 +46,7 @@ impl Windows {
     }
 }
 
-/// A direction of a connection.
+/// One direction of a connection.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Direction {
     pub packets: u64,
@@ -81,9 +81,9 @@ pub(super) struct Direction {
     pub outstanding: Outstanding,
     pub initial_bytes: u64,
     pub initial_packets: u64,
-    /// Something beyond its SYN was acknowledged.
+    /// Whether anything beyond the SYN was acknowledged.
     is_acked: bool,
-    /// Number of its SYN, as it is written.
+    /// Sequence number of its SYN, as sent.
     pub syn_number: Option<u32>,
     syn_at: Option<u64>,
     fin_at: Option<u64>,
@@ -100,20 +100,20 @@ pub(super) struct Direction {
 }
 
 impl Direction {
-    /// The stream's length by its SYN and its FIN; `None` where one is missing.
+    /// Returns the stream's length by SYN and FIN; `None` if one is missing.
     pub fn stream_length(&self) -> Option<u64> {
         let (syn, fin) = (self.syn_at?, self.fin_at?);
         Some(fin.saturating_sub(syn).saturating_sub(1))
     }
 
-    /// Nothing was sent from here until now.
+    /// Records that nothing was sent until now.
     pub fn idle_until(&mut self, now_us: u64) {
         if let Some(last) = self.last_us {
             self.idle_most_us = self.idle_most_us.max(now_us.saturating_sub(last));
         }
     }
 
-    /// One of its segments passes, on its way to the other end.
+    /// Adds one of its segments.
     pub fn segment(&mut self, now_us: u64, other: &mut Self, packet: &Packet, segment: &Segment) {
         let flags = segment.flags;
         self.idle_until(now_us);
@@ -174,7 +174,7 @@ impl Direction {
         self.truncated_packets += u64::from(missing > 0);
     }
 
-    /// Whether the very same packet passed a moment ago: by its sequence number and the identification of IPv4.
+    /// Whether the same packet passed a moment ago: by sequence number and IPv4 identification.
     fn is_copy(&mut self, packet: &Packet, segment: &Segment) -> bool {
         let Some(identification) = packet.identification.filter(|&id| id != 0 && packet.source.is_ipv4())
         else {
@@ -189,7 +189,7 @@ impl Direction {
         false
     }
 
-    /// The window that a segment advertises, and whether it was scaled.
+    /// Returns the window that a segment advertises, and whether it was scaled.
     fn window(&self, other: &Self, segment: &Segment) -> Option<(u64, bool)> {
         if !segment.flags.ack() && !segment.flags.syn() {
             return None;
@@ -227,7 +227,7 @@ impl Direction {
         let sent = self.sequence.send(now_us, from, length, controls, syn);
         self.outstanding.send(now_us, end);
         self.out_of_order += u64::from(sent.is_out_of_order);
-        // SYN and FIN are no data.
+        // SYN and FIN are not data.
         let repeated = u64::from(syn && self.syns > 1) + u64::from(fin && self.fins > 1);
         let again = sent.again.saturating_sub(repeated).min(payload);
         self.unique_bytes += payload - again;
@@ -236,7 +236,7 @@ impl Direction {
         (sent, end)
     }
 
-    /// What a segment says of those of the other end.
+    /// Processes a segment's acknowledgement of the other end's data.
     fn acknowledge(&mut self, now_us: u64, other: &mut Self, segment: &Segment, window: Option<(u64, bool)>) {
         let flags = segment.flags;
         let is_bare = segment.payload == 0 && !flags.syn() && !flags.fin() && !flags.rst();
@@ -262,7 +262,7 @@ impl Direction {
     }
 }
 
-/// Whether the first block tells of a duplicate (RFC 2883): it is acknowledged already, or the next one has part of it too.
+/// Whether the first block reports a duplicate (RFC 2883): it is already acknowledged, or overlaps the next one.
 fn is_dsack(ack: u32, blocks: &[(u32, u32)]) -> bool {
     let is_before = |a: u32, b: u32| (a.wrapping_sub(b) as i32) < 0;
     match *blocks {

@@ -1,4 +1,4 @@
-//! The fields of a connection with what they say of each direction, as tcptrace names and rounds them.
+//! Fields of a connection with the values of each direction, named and rounded as in tcptrace.
 
 use super::connection::Connection;
 use super::direction::Direction;
@@ -7,30 +7,30 @@ use super::times::Times;
 /// A field of the long output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
-    /// Its name.
+    /// Name.
     pub name: &'static str,
-    /// Its unit; empty where there is none.
+    /// Unit; empty if there is none.
     pub unit: &'static str,
-    /// What it says of each direction.
+    /// Value of each direction.
     pub values: [String; 2],
-    /// What stands above it in the text.
+    /// What precedes it in the text.
     pub(super) above: Above,
 }
 
-/// What stands above a field in the text.
+/// What precedes a field in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Above {
     /// Nothing.
     Nothing,
     /// An empty line.
     Space,
-    /// What the times of ambiguous acknowledgements are.
+    /// Explanation of the times of ambiguous acknowledgements.
     Ambiguous,
 }
 
 const NA: &str = "NA";
 
-/// Gathers the fields of a connection.
+/// Collects the fields of a connection.
 struct Fields<'a> {
     connection: &'a Connection,
     fields: Vec<Field>,
@@ -51,7 +51,7 @@ impl Fields<'_> {
         self.add(name, "ms", |direction| format!("{:.1}", value(direction)));
     }
 
-    /// The four figures of times, by these names.
+    /// Adds the four figures of times, with these names.
     fn times(&mut self, names: [&'static str; 4], times: impl Fn(&Direction) -> &Times) {
         self.ms(names[0], |direction| times(direction).min());
         self.ms(names[1], |direction| times(direction).max());
@@ -59,7 +59,7 @@ impl Fields<'_> {
         self.ms(names[3], |direction| times(direction).deviation());
     }
 
-    /// Of the field that comes next.
+    /// Sets what precedes the next field.
     fn above(&mut self, above: Above, add: impl FnOnce(&mut Self)) {
         let index = self.fields.len();
         add(self);
@@ -102,7 +102,7 @@ impl Fields<'_> {
             });
         }
         if self.any(|d| d.window_scale.is_some()) {
-            // Valid only if both ends ask for it.
+            // Valid only if both ends request it.
             let is_used = !self.any(|d| d.window_scale.is_none());
             self.count("adv wind scale", "", |d| d.window_scale.filter(|_| is_used).unwrap_or(0).into());
         }
@@ -182,8 +182,8 @@ impl Fields<'_> {
 }
 
 impl Connection {
-    /// All fields, in the order of the text. Those of resets, options, hardware duplicates and ambiguous acknowledgements are there only
-    /// where a direction has any.
+    /// Returns all fields in the order of the text. Resets, options, hardware duplicates and ambiguous acknowledgements are included only
+    /// if a direction has any.
     pub fn fields(&self) -> Vec<Field> {
         let mut fields = Fields { connection: self, fields: Vec::new() };
         fields.packets();

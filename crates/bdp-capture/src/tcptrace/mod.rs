@@ -1,5 +1,5 @@
-//! What tcptrace prints of each TCP connection of a capture: its long output, with the figures of round trips and of outstanding data
-//! (`tcptrace -lrW`). docs/tcptrace.md has what each field means, and where its figures are others than tcptrace's.
+//! Output of tcptrace for each TCP connection of a capture: its long output, with round trips and outstanding data
+//! (`tcptrace -lrW`). docs/tcptrace.md explains each field and the differences from tcptrace.
 
 mod connection;
 mod direction;

@@ -1,89 +1,89 @@
-//! The sequence numbers that a direction sent: what was sent again, what was acknowledged, and how long that took.
+//! Sequence space of a direction: retransmissions, acknowledgements, and their round trips.
 
 use std::collections::VecDeque;
 
 use super::times::Times;
 
-/// More pieces are never told apart. The two lowest become one when there are too many, with what may be missing between them.
+/// Most ranges kept. If there are more, the two lowest are merged, including any gap between them.
 const MOST: usize = 1 << 15;
-/// The same of pieces that are acknowledged, which are more than one only where packets are missing.
+/// Most acknowledged ranges kept; there are several only if packets are missing.
 const MOST_ACKED: usize = 256;
 /// Duplicate acknowledgements that a sender takes for a loss (RFC 5681, section 3.2).
 const TRIPLE: u32 = 3;
 
-/// A piece of the sequence space that was sent at once, or all that was acknowledged up to a gap.
+/// A range sent at once, or everything acknowledged up to a gap.
 #[derive(Debug, Clone, Copy)]
 struct Piece {
     from: u64,
     to: u64,
-    /// When it was sent last.
+    /// Time of the last transmission.
     at_us: u64,
-    /// How often it was sent again, if only in part.
+    /// Number of retransmissions, including partial ones.
     again: u32,
     is_acked: bool,
-    /// Numbers that SYN and FIN took.
+    /// Sequence numbers taken by SYN and FIN.
     controls: u8,
     is_syn: bool,
 }
 
-/// What a segment brought.
+/// Result of adding a segment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Sent {
-    /// Of its sequence numbers, those that were sent before.
+    /// Sequence numbers that were sent before.
     pub again: u64,
-    /// It fills a gap below what was sent before.
+    /// Whether it fills a gap below earlier data.
     pub is_out_of_order: bool,
 }
 
-/// An acknowledgement of a direction, as its duplicates are told.
+/// An acknowledgement of a direction, with what identifies duplicates.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ack {
     pub number: u32,
-    /// It repeats the last one with nothing of its own: no data, no other window, no SYN, FIN or RST (RFC 5681, section 2).
+    /// Whether it repeats the last one without data, window change, SYN, FIN or RST (RFC 5681, section 2).
     pub repeats: bool,
 }
 
-/// The sequence space of a direction.
+/// Sequence space of a direction.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SequenceSpace {
     pieces: VecDeque<Piece>,
-    /// Behind the highest number that was seen; numbers are taken to be near it.
+    /// End of the highest number seen; others are assumed to be near it.
     near: Option<u64>,
     pub rtt: Times,
-    /// Of the segments with the most data.
+    /// Round trips of the segments with the most data.
     pub rtt_full: Times,
     full: u64,
-    /// Of what was sent more than once, from the last time.
+    /// Round trips of retransmitted data, from the last transmission.
     pub rtt_again: Times,
     pub rtt_handshake_us: u64,
     /// Acknowledged exactly, but something below was sent later.
     pub post_loss: u64,
-    /// Pieces acknowledged only along with one above.
+    /// Ranges acknowledged only together with a higher one.
     pub cumulative: u64,
-    /// Duplicate acknowledgements while something was outstanding (RFC 5681, section 2).
+    /// Duplicate acknowledgements while data was outstanding (RFC 5681, section 2).
     pub duplicates: u64,
-    /// The same with none between them that was not.
+    /// Consecutive duplicate acknowledgements.
     in_a_row: u32,
     pub triples: u64,
-    /// Most times that a piece was sent again before it was acknowledged.
+    /// Most retransmissions of a range before its acknowledgement.
     pub most_again: u32,
-    /// From one sending to the next.
+    /// Times between transmissions of the same range.
     pub again: Times,
 }
 
 impl SequenceSpace {
-    /// A sequence number without its wraps: the one nearest to the highest.
+    /// Returns a sequence number without wraps: the one nearest to the highest.
     pub fn unwrapped(&mut self, number: u32) -> u64 {
         let near = *self.near.get_or_insert((1 << 32) | u64::from(number));
         near.saturating_add_signed(i64::from(number.wrapping_sub(near as u32) as i32))
     }
 
-    /// Behind the highest number of data, SYN or FIN that was sent.
+    /// Returns the end of the highest data, SYN or FIN sent.
     fn end(&self) -> Option<u64> {
         self.pieces.back().map(|piece| piece.to)
     }
 
-    /// A segment that takes these sequence numbers passes, some of them taken by SYN and FIN.
+    /// Adds a segment with these sequence numbers, some of them taken by SYN and FIN.
     pub fn send(&mut self, now_us: u64, from: u64, length: u64, controls: u8, is_syn: bool) -> Sent {
         let to = from.saturating_add(length);
         self.near = Some(self.near.map_or(to, |near| near.max(to)));
@@ -122,7 +122,7 @@ impl SequenceSpace {
         sent
     }
 
-    /// The other end acknowledges.
+    /// Processes an acknowledgement of the other end.
     pub fn acknowledge(&mut self, now_us: u64, ack: Ack) {
         if self.near.is_none() {
             return;
@@ -158,7 +158,7 @@ impl SequenceSpace {
         }
     }
 
-    /// A piece was acknowledged by itself.
+    /// Measures the round trip of a range acknowledged by itself.
     fn measure(&mut self, now_us: u64, piece: &Piece, latest_us: u64) {
         let took = now_us.saturating_sub(piece.at_us);
         if latest_us > piece.at_us {
@@ -180,7 +180,7 @@ impl SequenceSpace {
         }
     }
 
-    /// Makes one of those that are acknowledged and adjoin, of so many at the low end.
+    /// Merges adjoining acknowledged ranges among the lowest `count`.
     fn merge_acknowledged(&mut self, count: usize) {
         let mut merged: Vec<Piece> = Vec::new();
         for piece in self.pieces.drain(..count) {

@@ -11,7 +11,7 @@ const ACK: u8 = 16;
 const URG: u8 = 32;
 const RAW: u16 = 101;
 
-/// A segment from one of two ends, as it is sent.
+/// A segment to be sent by one of two ends.
 struct Sends<'a> {
     from_b: bool,
     flags: u8,
@@ -50,7 +50,7 @@ fn bytes(sends: &Sends<'_>, identification: u16) -> Vec<u8> {
     out
 }
 
-/// A capture that keeps so many bytes of each packet.
+/// A capture with a limit on the bytes per packet.
 struct Lab {
     trace: TcpTrace,
     identification: u16,
@@ -67,7 +67,7 @@ impl Lab {
         self.send_again(at_us, &sends);
     }
 
-    /// The very same packet.
+    /// Adds an exact copy of a packet.
     fn send_again(&mut self, at_us: u64, sends: &Sends<'_>) {
         let packet = bytes(sends, self.identification);
         let kept = packet.len().min(self.kept);
@@ -79,7 +79,7 @@ impl Lab {
         });
     }
 
-    /// The handshake, which takes 10 ms: windows are shifted by 7 and by 8.
+    /// Adds the handshake, which takes 10 ms, with window scales 7 and 8.
     fn open() -> Self {
         let mut lab = Self::new();
         let syn = |from_b, flags, seq, ack, options| Sends {
@@ -169,7 +169,7 @@ fn a_connection_with_a_loss_is_counted_by_direction() {
     assert!(fields.iter().all(|field| field.name != "resets sent" && field.name != "hardware dups"));
 }
 
-/// From 3001 to 6001, behind two that fill up.
+/// Block from 3001 to 6001, after two bytes of padding.
 const SACK: [u8; 12] = [1, 1, 5, 10, 0, 0, 11, 185, 0, 0, 23, 113];
 
 #[test]

@@ -6,13 +6,13 @@ use super::connection::Connection;
 use super::fields::{Above, Field};
 use super::trace::TcpTrace;
 
-/// Between two connections.
+/// Line between two connections.
 const RULE: &str = "================================";
 const COPIES: &str = "       ** packets that were captured twice count twice in all figures";
 const AMBIGUOUS: &str = "\t  The next five figures are of acknowledgements of segments that\n\t  were sent more than once, timed from the last time.";
 
 impl TcpTrace {
-    /// All that tcptrace's long output says of the capture.
+    /// Returns the whole long output for the capture.
     pub fn text(mut self) -> String {
         self.finish();
         let mut out = String::new();
@@ -79,7 +79,7 @@ fn line(out: &mut String, field: &Field) -> std::fmt::Result {
         Above::Ambiguous => writeln!(out, "{AMBIGUOUS}")?,
     }
     for value in &field.values {
-        // Bytes that are not known have no unit; a time has its unit even so.
+        // Unknown byte counts have no unit, but times do.
         let unit = if value == "NA" && field.unit == "bytes" { "" } else { field.unit };
         write!(out, "     {:<18} {value:>9} {unit:<5}", format!("{}:", field.name))?;
     }
@@ -87,7 +87,7 @@ fn line(out: &mut String, field: &Field) -> std::fmt::Result {
     if field.name == "hardware dups" { writeln!(out, "{COPIES}") } else { Ok(()) }
 }
 
-/// Letters that name an end: a to z, then aa to zz, and so on.
+/// Returns the letters that name an end: a to z, then aa to zz, and so on.
 fn letters(mut number: u64) -> String {
     let mut reversed = Vec::new();
     loop {
@@ -100,13 +100,13 @@ fn letters(mut number: u64) -> String {
     }
 }
 
-/// Hours, minutes, seconds and microseconds.
+/// Formats hours, minutes, seconds and microseconds.
 fn elapsed(us: u64) -> String {
     let seconds = us / 1_000_000;
     format!("{}:{:02}:{:02}.{:06}", seconds / 3600, seconds / 60 % 60, seconds % 60, us % 1_000_000)
 }
 
-/// A time since 1970 in UTC, as `asctime` has it.
+/// Formats a time since 1970 in UTC, like `asctime`.
 fn time(us: u64) -> String {
     let (seconds, us) = (us / 1_000_000, us % 1_000_000);
     let (days, second) = (seconds / 86_400, seconds % 86_400);
@@ -118,9 +118,9 @@ fn time(us: u64) -> String {
     format!("{day} {month} {date:2} {hour:02}:{minute:02}:{second:02}.{us:06} {year}")
 }
 
-/// Year, month from 0 on and day of the month, of a day since 1970.
+/// Returns year, month (from 0) and day of the month for a day since 1970.
 fn date(days: u64) -> (u64, u64, u64) {
-    // Years from March on, whose leap day is the last, in eras of 400 years since the year 0.
+    // Years start in March, so that the leap day is last, in eras of 400 years since the year 0.
     let days = days + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(time(1_772_323_199_999_999), "Sat Feb 28 23:59:59.999999 2026");
         assert_eq!(elapsed(36_061_000_042), "10:01:01.000042");
         assert_eq!([0, 25, 26, 27, 701, 702].map(letters), ["a", "z", "aa", "ab", "zz", "aaa"]);
-        // The last moment that there is.
+        // The latest representable time.
         assert!(time(u64::MAX).contains(':'));
     }
 }

@@ -1,6 +1,6 @@
-//! Times that were measured, as their number, extremes, mean and standard deviation.
+//! Statistics of measured times: count, extremes, mean and standard deviation.
 
-/// Any number of times, in microseconds.
+/// Statistics of times in microseconds.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Times {
     pub count: u64,
@@ -19,27 +19,27 @@ impl Times {
         self.squares = self.squares.saturating_add(u128::from(us) * u128::from(us));
     }
 
-    /// The shortest, milliseconds.
+    /// Returns the minimum, milliseconds.
     pub fn min(&self) -> f64 {
         self.min as f64 / 1e3
     }
 
-    /// The longest, milliseconds.
+    /// Returns the maximum, milliseconds.
     pub fn max(&self) -> f64 {
         self.max as f64 / 1e3
     }
 
-    /// Their mean, milliseconds.
+    /// Returns the mean, milliseconds.
     pub fn mean(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 / 1e3 }
     }
 
-    /// Standard deviation of the sample, milliseconds; 0 of fewer than two.
+    /// Returns the standard deviation of the sample, milliseconds; 0 for fewer than two.
     pub fn deviation(&self) -> f64 {
         if self.count < 2 {
             return 0.0;
         }
-        // In whole numbers, as the difference of the two is small beside them.
+        // In integers, because the two terms are large compared with their difference.
         let count = u128::from(self.count);
         let all = self.squares.saturating_mul(count).saturating_sub(self.sum.saturating_mul(self.sum));
         (all as f64 / count as f64 / (count - 1) as f64).sqrt() / 1e3

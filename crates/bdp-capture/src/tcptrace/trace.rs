@@ -1,4 +1,4 @@
-//! The connections of a capture, by their packets.
+//! Assigns the packets of a capture to connections.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use super::connection::Connection;
 use crate::decode::{self, Carries, Packet, Segment};
 use crate::flows::Frame;
 
-/// The connections of a capture, as tcptrace sees them.
+/// Connections of a capture, as reported by tcptrace.
 #[derive(Debug, Default)]
 pub struct TcpTrace {
     pub(super) numbers: HashMap<[SocketAddr; 2], usize>,
@@ -22,21 +22,21 @@ pub struct TcpTrace {
 }
 
 impl TcpTrace {
-    /// One that follows no more connections than this.
+    /// Returns a trace that follows at most `connections` connections.
     pub fn of_at_most(connections: usize) -> Self {
         Self { most: Some(connections), ..Self::default() }
     }
 
-    /// The same with the name of the capture, which stands in the text.
+    /// Sets the name of the capture for the text.
     pub fn named(self, file: impl Into<String>) -> Self {
         Self { file: Some(file.into()), ..self }
     }
 
-    /// A frame of the capture.
+    /// Adds a frame of the capture.
     pub fn frame(&mut self, frame: &Frame<'_>) {
         self.packets += 1;
         if let Some(at_ns) = frame.at_ns {
-            // Packets that were captured by several processors may be a little out of order: nothing takes less than no time.
+            // Packets captured by several CPUs may be slightly out of order: no time may be negative.
             self.now_us = at_ns / 1_000;
             self.began_us.get_or_insert(self.now_us);
         }
@@ -73,13 +73,13 @@ impl TcpTrace {
         connection.segment(self.now_us, connection.side_of(from), packet, segment);
     }
 
-    /// The connections in the order in which they began.
+    /// Returns the connections in order of their start.
     pub fn connections(mut self) -> Vec<Connection> {
         self.finish();
         self.connections
     }
 
-    /// What is still open is idle until the capture ends.
+    /// Counts open connections as idle until the capture ends.
     pub(super) fn finish(&mut self) {
         let now_us = self.now_us;
         for connection in self.connections.iter_mut().filter(|connection| !connection.is_closed()) {

@@ -1,4 +1,4 @@
-//! Floods and scans in words: flows that never came to anything, counted together.
+//! Floods and scans in words: failed flows, counted together.
 
 use bdp_model::capture::{AttemptOutcome, CapturedAttempts, FlowProtocol, ReadCapture};
 
@@ -11,7 +11,7 @@ pub(crate) fn attempts(capture: &ReadCapture) -> Vec<String> {
 
 fn words(all: &CapturedAttempts) -> String {
     let flows = grouped(all.flows);
-    // Who answers sent what was captured, and who began is whom it was sent to.
+    // For answers, the captured sender is the host that was addressed.
     let is_answer = all.outcome == AttemptOutcome::AnswerAlone;
     let target = target(all);
     let source =

@@ -1,4 +1,4 @@
-//! What the headers of a flow's datagrams say, in words and figures.
+//! What the headers of a flow's datagrams show, in words and figures.
 
 use bdp_model::capture::{
     CapturedDatagrams, CapturedEcho, CapturedQuic, CapturedRtt, CapturedSpin, CapturedStream,
@@ -9,7 +9,7 @@ use bdp_model::units::Nanos;
 use crate::finding::{rate, time};
 use crate::number::percent;
 
-/// What the streams of a flow's main way come to: numbers lost of those expected, and the largest jitter.
+/// Totals of the streams in a flow's main direction: numbers lost and expected, and the largest jitter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Main {
     pub lost: u64,
@@ -17,19 +17,19 @@ pub(super) struct Main {
     pub jitter_ns: Option<f64>,
 }
 
-/// Whether anything is known of a flow by its datagrams.
+/// Whether the datagrams of a flow reveal anything.
 pub(crate) fn are_known(found: &ExplainedFlow) -> bool {
     let ways = &found.flow.directions;
     let says = |way: &CapturedDatagrams| !way.streams.is_empty() || way.echo.is_some();
     found.flow.quic.is_some() || ways.iter().filter_map(|way| way.datagrams.as_deref()).any(says)
 }
 
-/// Whether the main way has streams whose datagrams bear numbers.
+/// Whether the main direction has streams with numbered datagrams.
 pub(crate) fn has_streams(found: &ExplainedFlow) -> bool {
     main(found).is_some()
 }
 
-/// Those of the main way, where it has streams.
+/// Returns the totals of the main direction, if it has streams.
 pub(super) fn main(found: &ExplainedFlow) -> Option<Main> {
     let streams = &found.flow.directions[found.main_direction()].datagrams.as_deref()?.streams;
     let sum = |of: fn(&CapturedStream) -> u64| streams.iter().map(of).sum();
@@ -37,7 +37,7 @@ pub(super) fn main(found: &ExplainedFlow) -> Option<Main> {
     (!streams.is_empty()).then(|| Main { lost: sum(|s| s.lost), expected: sum(|s| s.expected), jitter_ns })
 }
 
-/// The least round trip: of echoes from here, of a spin bit from end to end, else of a QUIC handshake's first answer.
+/// Returns the smallest round trip: from echoes sent here, from a spin bit end to end, or from the first answer in a QUIC handshake.
 pub(super) fn rtt_min_ns(found: &ExplainedFlow) -> Option<u64> {
     let ways = found.flow.directions.iter().filter_map(|way| way.datagrams.as_deref());
     let echoes = ways.filter_map(|way| way.echo?.rtt);
@@ -46,7 +46,7 @@ pub(super) fn rtt_min_ns(found: &ExplainedFlow) -> Option<u64> {
     least.or_else(|| found.flow.quic.as_ref()?.first_answer_ns)
 }
 
-/// What a flow of UDP speaks, as far as that is known.
+/// Returns the protocol of a UDP flow, as far as known.
 pub(super) fn protocol(found: &ExplainedFlow) -> &'static str {
     if found.flow.quic.is_some() {
         return "quic";
@@ -56,7 +56,7 @@ pub(super) fn protocol(found: &ExplainedFlow) -> &'static str {
     streams.next().map_or("udp", |stream| stream.protocol.name())
 }
 
-/// A line for each subject with something to say.
+/// Returns a line for each subject with something to report.
 pub(crate) fn lines(found: &ExplainedFlow) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
     if let Some(quic) = &found.flow.quic {

@@ -1,4 +1,4 @@
-//! One flow of a capture, by itself.
+//! One flow of a capture in detail.
 
 use bdp_model::capture::{CapturedData, CapturedTcp, Ended, ExplainedFlow, MultipathSubflow, Offer, Vantage};
 use bdp_model::measurement::Direction;
@@ -14,7 +14,7 @@ use crate::number::percent;
 use crate::style::{Style, Tint};
 use crate::time_spent;
 
-/// All that is known of it.
+/// Returns everything known about the flow.
 pub(super) fn text(number: usize, found: &ExplainedFlow, style: &Style) -> String {
     let main = found.main_direction();
     let mut text = wrap("", Tint::Strong, &title(number, found), style);
@@ -39,7 +39,7 @@ pub(crate) fn title(number: usize, found: &ExplainedFlow) -> String {
     title
 }
 
-/// What was seen of it, a line for each subject with something to say.
+/// Returns the observations, a line for each subject with something to report.
 pub(crate) fn lines(found: &ExplainedFlow) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
     if let Some(tcp) = &found.flow.tcp {

@@ -1,4 +1,4 @@
-//! Captures as one document of JSON: `docs/pcap.schema.json`.
+//! Captures as one JSON document: `docs/pcap.schema.json`.
 
 use bdp_model::capture::{ExplainedFlow, ReadCapture};
 use bdp_model::capture_pair::CapturePair;
@@ -10,18 +10,18 @@ use super::words::caveats;
 use crate::finding;
 use crate::time_spent;
 
-/// The form of the document.
+/// Name and version of the schema.
 pub const CAPTURE_SCHEMA: &str = "bdp.pcap/1";
 
-/// All captures with all of their flows, and what those of one path say together. Each flow becomes JSON when it is written: of a million of them
-/// the document is larger than memory.
+/// All captures with all of their flows, and the comparison of captures of one path. Flows are serialised
+/// one by one, because the document of a million flows does not fit in memory.
 #[derive(Debug, Clone, Copy)]
 pub struct CapturesDocument<'a> {
     captures: &'a [ReadCapture],
     pairs: &'a [CapturePair],
 }
 
-/// The document of these captures.
+/// Returns the document of these captures.
 pub const fn captures_json<'a>(
     captures: &'a [ReadCapture],
     pairs: &'a [CapturePair],
@@ -56,7 +56,7 @@ impl Serialize for Capture<'_> {
         all["name"] = capture.name.as_str().into();
         all["broke"] = capture.broke.as_deref().into();
         all["caveats"] = caveats(capture).into();
-        // Keeps its place among the others.
+        // Placeholder that keeps the member's position.
         all["flows"] = Value::Null;
         let members = all.as_object().into_iter().flatten();
         let mut map = to.serialize_map(None)?;

@@ -1,4 +1,4 @@
-//! The flows of a capture: a line of what was read, a table of flows, and one flow by itself.
+//! Text report of a capture: a summary line, a table of flows, and one flow in detail.
 
 mod attempts;
 mod datagrams;
@@ -26,14 +26,14 @@ pub(crate) use words::{caveats, ends, figures, read, words};
 /// What to print of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shown {
-    /// Rows of the table at the most.
+    /// Most rows of the table.
     pub rows: usize,
-    /// The flow to print by itself, by its number in the table.
+    /// Flow to print in detail, by its number in the table.
     pub flow: Option<usize>,
 }
 
-/// Each capture: its table of flows, or the one flow that is asked for. A single flow of which something is known is printed by itself, too. What two captures of
-/// one path have in common is printed once, below both.
+/// Returns each capture with its table of flows, or the selected flow. A single flow with a result is printed in detail too. The
+/// comparison of two captures of one path is printed once, below both.
 pub fn captures_text(captures: &[ReadCapture], pairs: &[CapturePair], shown: Shown, style: &Style) -> String {
     let mut text = String::new();
     for (index, capture) in captures.iter().enumerate() {
@@ -59,7 +59,7 @@ pub fn captures_text(captures: &[ReadCapture], pairs: &[CapturePair], shown: Sho
     text
 }
 
-/// The flows of a capture that no pair explains, with their numbers.
+/// Returns the flows of a capture that no pair explains, with their numbers.
 fn own_flows<'a>(
     index: usize,
     capture: &'a ReadCapture,
@@ -74,7 +74,7 @@ fn own_flows<'a>(
     numbered.filter(|(number, _)| !is_paired(*number)).collect()
 }
 
-/// Two captures of one path: the connections that passed both places, and the one that there is, or is asked for by its number in the first.
+/// Returns two captures of one path: the connections that passed both, and the only or selected one in detail (numbered as in the first).
 fn pair_text(paired: &Paired<'_>, shown: Shown, style: &Style) -> String {
     let connections = &paired.pair.connections;
     let mut text = String::new();
@@ -98,12 +98,12 @@ fn pair_text(paired: &Paired<'_>, shown: Shown, style: &Style) -> String {
     text
 }
 
-/// A capture in a line: its largest flow, and what limits that.
+/// Returns a capture in a line: its largest flow and what limits it.
 pub fn capture_line(capture: &ReadCapture, style: &Style) -> String {
     crate::grid::wrap("capture  ", Tint::Faint, &capture_words(capture), style)
 }
 
-/// The same as words alone.
+/// Returns a capture in words: its largest flow and what limits it.
 pub fn capture_words(capture: &ReadCapture) -> String {
     let mut words = format!("{}: {} packets", tame(&capture.name), capture.summary.packets);
     if capture.flows.is_empty() {
@@ -123,7 +123,7 @@ pub fn capture_words(capture: &ReadCapture) -> String {
     words
 }
 
-/// The one flow that could be explained; where there is none, the one whose datagrams say something.
+/// Returns the only flow that could be explained, or else the only one whose datagrams reveal something.
 fn only<'a>(flows: &[(usize, &'a ExplainedFlow)]) -> Option<(usize, &'a ExplainedFlow)> {
     let explained = |found: &ExplainedFlow| found.findings.iter().any(|all| !all.is_empty());
     let only = |is_meant: &dyn Fn(&ExplainedFlow) -> bool| {
@@ -138,7 +138,7 @@ fn only<'a>(flows: &[(usize, &'a ExplainedFlow)]) -> Option<(usize, &'a Explaine
     }
 }
 
-/// `slow.pcapng: 47715 packets, 45.9 MiB in 7.01 s, 3 flows`, and what is wrong with it.
+/// Returns `slow.pcapng: 47715 packets, 45.9 MiB in 7.01 s, 3 flows`, with any problems.
 fn heading(capture: &ReadCapture, style: &Style) -> String {
     let mut text = format!("{}: {}\n", tame(&capture.name), read(capture));
     for kind in attempts(capture) {

@@ -1,4 +1,4 @@
-//! Two captures of one path: a table of the connections that passed both places, and what happened to each between them.
+//! Two captures of one path: a table of the connections that passed both places, and what happened to each in between.
 
 use std::net::IpAddr;
 
@@ -16,7 +16,7 @@ use crate::grid::{Align, Cell, Column, tame, wrap};
 use crate::number::{loss, three_digits};
 use crate::style::{Style, Tint};
 
-/// A pair with the captures that it is of.
+/// A pair and its captures.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Paired<'a> {
     pub captures: [&'a ReadCapture; 2],
@@ -24,19 +24,19 @@ pub(crate) struct Paired<'a> {
 }
 
 impl<'a> Paired<'a> {
-    /// `None` where the pair is not of these captures.
+    /// Returns `None` if the pair does not belong to these captures.
     pub fn of(captures: &'a [ReadCapture], pair: &'a CapturePair) -> Option<Self> {
         let [first, second] = pair.captures;
         Some(Self { captures: [captures.get(first)?, captures.get(second)?], pair })
     }
 
-    /// The flow of a connection as the capture has it that explains it.
+    /// Returns the flow of a connection from the capture that explains it.
     pub fn flow(&self, connection: &PairedConnection) -> Option<&'a ExplainedFlow> {
         let place = connection.explained_by.min(1);
         self.captures[place].flows.get(connection.flows[place].checked_sub(1)?)
     }
 
-    /// The last part of the path by which the user called a capture.
+    /// Returns the file name of a capture.
     pub fn name(&self, place: usize) -> String {
         let name = &self.captures[place.min(1)].name;
         tame(name.rsplit('/').next().unwrap_or(name))
@@ -49,7 +49,7 @@ impl<'a> Paired<'a> {
         format!("{} and {}: {count} connection{plural} passed both", self.name(0), self.name(1))
     }
 
-    /// What limits what can be known of the pair.
+    /// Returns the caveats of the pair.
     pub fn caveats(&self) -> Vec<String> {
         let mut all = Vec::new();
         for place in 0..2 {
@@ -70,7 +70,7 @@ impl<'a> Paired<'a> {
         all
     }
 
-    /// What happened to a connection between the two places, a line for each subject with something to say.
+    /// Returns what happened to a connection between the two places, a line for each subject with something to report.
     pub fn lines(&self, connection: &PairedConnection) -> Vec<(&'static str, String)> {
         let mut lines = vec![("places", self.places(connection))];
         if connection.terminated {
@@ -93,7 +93,7 @@ impl<'a> Paired<'a> {
         lines
     }
 
-    /// The direction that carried most, counted from the first capture's a.
+    /// Returns the direction with the most data, numbered as in the first capture.
     pub fn main(&self, connection: &PairedConnection) -> usize {
         if connection.explained_by == connection.nearer_a { 0 } else { 1 }
     }
@@ -234,7 +234,7 @@ fn queueing(data: Option<QueueingDelay>, back: Option<QueueingDelay>) -> String 
     }
 }
 
-/// A change as what was sent and what arrived.
+/// Returns a change as value sent and value received.
 fn changed(change: &Change, from: Option<IpAddr>) -> String {
     let from = from.map_or_else(|| "one end".to_owned(), |from| from.to_string());
     let value = |value: Option<ChangedValue>| match value {
@@ -303,7 +303,7 @@ fn changed(change: &Change, from: Option<IpAddr>) -> String {
     }
 }
 
-/// The connections of a pair: as the table of flows, with what was lost between.
+/// Returns the connections of a pair as a table of flows, with the losses in between.
 pub(super) fn table(paired: &Paired<'_>, rows: usize, style: &Style) -> String {
     let shown: Vec<(&PairedConnection, &ExplainedFlow)> = paired
         .pair
@@ -342,7 +342,7 @@ pub(super) fn table(paired: &Paired<'_>, rows: usize, style: &Style) -> String {
     with_limits(columns, &found, more, style)
 }
 
-/// A connection between the two places.
+/// Returns what happened to a connection between the two places.
 pub(super) fn between(paired: &Paired<'_>, connection: &PairedConnection, style: &Style) -> String {
     let title = format!("between {} and {}", paired.name(0), paired.name(1));
     let mut text = wrap("", Tint::Strong, &title, style);

@@ -1,4 +1,4 @@
-//! What ends every table of flows: what limits each, and how many more there are.
+//! Last part of every table of flows: limits, and the number of further flows.
 
 use bdp_model::capture::ExplainedFlow;
 
@@ -6,7 +6,7 @@ use super::words::limit;
 use crate::grid::{Align, Cell, Column, render, total_width};
 use crate::style::Style;
 
-/// The table of these columns with what limits each flow as the last one, as wide as the terminal leaves it.
+/// Returns the table with each flow's limit as the last column, as wide as the terminal allows.
 pub(super) fn with_limits(
     mut columns: Vec<Column>,
     shown: &[&ExplainedFlow],

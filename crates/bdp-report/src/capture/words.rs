@@ -1,4 +1,4 @@
-//! What the table, the page and one flow by itself have in common: a capture and a flow in words and figures.
+//! Wording shared by the table, the page and the details of a flow.
 
 use bdp_model::capture::{
     CaptureSummary, ExplainedFlow, FlowProtocol, ReadCapture, UnreadPackets, WhyUnread,
@@ -22,7 +22,7 @@ pub(crate) fn read(capture: &ReadCapture) -> String {
     )
 }
 
-/// What limits what can be known of a capture.
+/// Returns the caveats of a capture.
 pub(crate) fn caveats(capture: &ReadCapture) -> Vec<String> {
     let CaptureSummary { cut, dropped, out_of_time, filtered, flows_left_out, began_at_ns, packets, .. } =
         capture.summary;
@@ -78,25 +78,25 @@ fn unread(unread: &UnreadPackets) -> String {
     }
 }
 
-/// The figures of a flow's main way, as the table has them; a dash for what is not known.
+/// Figures of a flow's main direction, as in the table; a dash for unknown values.
 pub(crate) struct Figures {
-    /// Mbit/s.
+    /// Goodput, Mbit/s.
     pub mbps: String,
-    /// MB of payload.
+    /// Payload, MB.
     pub megabytes: String,
-    /// From the first packet to the last.
+    /// Time from the first packet to the last.
     pub seconds: String,
-    /// The least round trip, ms.
+    /// Smallest round trip, ms.
     pub rtt_min_ms: String,
-    /// Segments.
+    /// Retransmitted segments.
     pub retransmissions: String,
-    /// Of a stream of datagrams, %.
+    /// Loss of a datagram stream, %.
     pub lost_percent: String,
-    /// Interarrival jitter at its end, ms.
+    /// Final interarrival jitter, ms.
     pub jitter_ms: String,
 }
 
-/// The figures of a flow's main way.
+/// Returns the figures of a flow's main direction.
 pub(crate) fn figures(found: &ExplainedFlow) -> Figures {
     let way = &found.flow.directions[found.main_direction()];
     let dash = || "-".to_owned();
@@ -119,7 +119,7 @@ pub(crate) fn figures(found: &ExplainedFlow) -> Figures {
     }
 }
 
-/// `198.18.0.1:48946 -> 198.18.0.2:35193`, from who sent most; with what it speaks where that is not TCP.
+/// Returns `198.18.0.1:48946 -> 198.18.0.2:35193`, main sender first, with the protocol unless it is TCP.
 pub(crate) fn ends(found: &ExplainedFlow) -> String {
     let (a, b) = (&found.flow.a, &found.flow.b);
     let (from, to) = if found.main_direction() == 0 { (a, b) } else { (b, a) };
@@ -131,7 +131,7 @@ pub(crate) fn ends(found: &ExplainedFlow) -> String {
     }
 }
 
-/// What a finding is about, and how sure it is.
+/// Returns the subject of a finding and its confidence.
 pub(crate) fn words(finding: &Finding) -> String {
     match finding.limit {
         Limit::Unknown => "unknown".to_owned(),
@@ -139,7 +139,7 @@ pub(crate) fn words(finding: &Finding) -> String {
     }
 }
 
-/// What limits the main way of a flow, in a few words.
+/// Returns what limits the main direction of a flow, in a few words.
 pub(super) fn limit(found: &ExplainedFlow) -> (String, Tint) {
     let Some(finding) = found.findings[found.main_direction()].first() else {
         return ("-".to_owned(), Tint::None);

@@ -1,4 +1,4 @@
-//! The differences of a comparison: for each point the change with its interval, beside no change.
+//! Differences of a comparison: the change at each point with its interval, relative to no change.
 
 use bdp_model::run_comparison::{Compared, Metric, Row};
 
@@ -8,16 +8,16 @@ use crate::html::{Figure, Sign};
 use crate::number::percent;
 use crate::svg::{Anchor, Axis, Drawing, MARGIN, WIDTH};
 
-/// A line of text and a line for its interval.
+/// Height of a row: text and interval.
 const ROW: f64 = 40.0;
-/// From the text of a row to its interval.
+/// Distance from a row's text to its interval.
 const BELOW: f64 = 14.0;
-/// Below the rows.
+/// Height of the labels below the rows.
 const LABELS: f64 = 30.0;
-/// At least so much to either side.
+/// Smallest range to either side.
 const LEAST: f64 = 0.05;
 
-/// A scene for each quantity that has a change as a share.
+/// Returns a scene for each quantity with relative changes.
 pub(super) fn scenes(compared: &Compared, a: &str, b: &str) -> Vec<(String, Scene)> {
     let scene = |metric: Metric| {
         let rows: Vec<&Row> = compared

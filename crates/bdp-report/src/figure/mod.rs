@@ -1,4 +1,4 @@
-//! Figures of a sweep or a comparison for papers: the charts of the report as files of SVG and of PDF, each whole in itself.
+//! Figures of a sweep or comparison for papers: the report's charts as self-contained SVG and PDF files.
 
 mod comparison;
 mod paint;
@@ -18,18 +18,18 @@ use crate::html::{curves, of_known};
 use crate::summary::points;
 use scene::Scene;
 
-/// A figure in both forms.
+/// A figure in both formats.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VectorFigure {
-    /// What a file of it is called, without its ending: letters, digits, `-` and `.`.
+    /// File name without extension: letters, digits, `-` and `.`.
     pub name: String,
-    /// As SVG 1.1, with attributes alone, which every drawing program reads.
+    /// SVG 1.1 that uses only attributes, for compatibility with drawing programs.
     pub svg: String,
-    /// As PDF 1.4, a page of the figure's size.
+    /// PDF 1.4, one page of the figure's size.
     pub pdf: Vec<u8>,
 }
 
-/// The curves of scenarios: goodput and equivalent delay against what was swept.
+/// Returns the curves of scenarios: goodput and equivalent delay against the swept parameter.
 pub fn figures_of_cases(records: &[Record]) -> Vec<VectorFigure> {
     let points = points(records);
     let mut scenes = Vec::new();
@@ -44,7 +44,7 @@ pub fn figures_of_cases(records: &[Record]) -> Vec<VectorFigure> {
     files(scenes)
 }
 
-/// The same of a sweep to a host, for each direction.
+/// Returns the curves of a sweep to a host, for each direction.
 pub fn figures_of_measurements(
     measurements: &[(&BTreeMap<String, Value>, &Measurement)],
 ) -> Vec<VectorFigure> {
@@ -52,7 +52,7 @@ pub fn figures_of_measurements(
     files(curves.flat_map(|curve| of_curve(&curve.name.clone(), &curve)).collect())
 }
 
-/// The differences of a comparison with their intervals, a figure for each quantity.
+/// Returns the differences of a comparison with their intervals, a figure for each quantity.
 pub fn figures_of_comparison(compared: &Compared, a: &str, b: &str) -> Vec<VectorFigure> {
     files(comparison::scenes(compared, a, b))
 }
@@ -65,7 +65,7 @@ fn of_curve(name: &str, curve: &Curve<'_, '_>) -> Vec<(String, Scene)> {
     figures.into_iter().filter_map(scene).collect()
 }
 
-/// Each under a name of its own.
+/// Gives each figure a unique name.
 fn files(scenes: Vec<(String, Scene)>) -> Vec<VectorFigure> {
     let mut taken: BTreeMap<String, usize> = BTreeMap::new();
     let file = |(name, scene): (String, Scene)| {
@@ -80,7 +80,7 @@ fn files(scenes: Vec<(String, Scene)>) -> Vec<VectorFigure> {
     scenes.into_iter().map(file).collect()
 }
 
-/// `flow.window=64K to ams1` as `flow.window-64K-to-ams1`.
+/// Returns `flow.window=64K to ams1` as `flow.window-64K-to-ams1`.
 fn plain_name(text: &str) -> String {
     let kept = text.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { ' ' });
     let words: String = kept.collect();

@@ -1,4 +1,4 @@
-//! What the classes of the report's style sheet look like on white paper.
+//! Appearance of the report's style classes on white paper.
 
 /// Red, green and blue.
 pub(super) type Color = [u8; 3];
@@ -20,15 +20,15 @@ pub(super) struct Paint {
     pub stroke: Option<Color>,
     pub width: f64,
     pub dashes: &'static [f64],
-    /// Whether what lies below shows through.
+    /// Whether the shape is translucent.
     pub sheer: bool,
 }
 
-/// How much of a sheer shape is seen.
+/// Opacity of a translucent shape.
 pub(super) const SHEER: f64 = 0.3;
 
 impl Paint {
-    /// That of a class; of one that is not known a thin line.
+    /// Returns the paint of a class; a thin line for an unknown one.
     pub fn of(class: &str) -> Self {
         let line =
             |stroke, width, dashes| Self { fill: None, stroke: Some(stroke), width, dashes, sheer: false };
@@ -53,7 +53,7 @@ impl Paint {
         }
     }
 
-    /// The colour and the size of text.
+    /// Returns the colour and size of text.
     pub fn of_text(class: &str) -> (Color, f64) {
         match class {
             "title" => (INK, 14.0),

@@ -1,4 +1,4 @@
-//! A scene as PDF 1.4 (ISO 32000-1): one page of lines, fields and text in Helvetica, which every reader has. Nothing is compressed,
+//! A scene as PDF 1.4 (ISO 32000-1): one page of lines, areas and text in Helvetica, which every reader has. Nothing is compressed,
 //! embedded or dated: the same scene gives the same bytes.
 
 use std::fmt::Write as _;
@@ -7,10 +7,10 @@ use super::paint::{Color, Paint, SHEER};
 use super::scene::{Placed, Scene, text_width};
 use crate::svg::{Anchor, Shape, WIDTH, number};
 
-/// Control points of a quarter of a circle.
+/// Control point distance for a quarter circle.
 const ROUND: f64 = 0.552_284_75;
 
-/// The document.
+/// Returns the document.
 pub(super) fn write(scene: &Scene) -> Vec<u8> {
     let content = content(scene);
     let [width, height] = [WIDTH, scene.height].map(number);
@@ -36,7 +36,7 @@ pub(super) fn write(scene: &Scene) -> Vec<u8> {
         .concat(),
     ]
     .into();
-    // The second line says that the rest is not text.
+    // The second line marks the file as binary.
     let mut file = b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n".to_vec();
     let mut places = Vec::new();
     for (index, object) in objects.iter().enumerate() {
@@ -60,7 +60,7 @@ pub(super) fn write(scene: &Scene) -> Vec<u8> {
     file
 }
 
-/// What is painted; a PDF's axis points upwards.
+/// Returns the page content; the vertical axis of a PDF points upwards.
 fn content(scene: &Scene) -> Vec<u8> {
     let mut out = b"1 j\n".to_vec();
     for Placed { shape, down } in &scene.shapes {
@@ -123,7 +123,7 @@ fn paint(out: &mut Vec<u8>, class: &str, shape: &str) {
     out.extend(text.into_bytes());
 }
 
-/// A path of `M`, `L`, `H`, `V` and `Z`.
+/// Draws a path of `M`, `L`, `H`, `V` and `Z`.
 fn path(d: &str, up: impl Fn(f64) -> f64) -> String {
     let mut text = String::new();
     let mut at = [0.0, 0.0];
@@ -149,7 +149,7 @@ fn path(d: &str, up: impl Fn(f64) -> f64) -> String {
     text
 }
 
-/// Four curves.
+/// Draws a circle as four curves.
 fn circle([x, y]: [f64; 2], r: f64) -> String {
     let k = r * ROUND;
     let mut text = format!("{} {} m\n", number(x + r), number(y));
@@ -166,17 +166,17 @@ fn circle([x, y]: [f64; 2], r: f64) -> String {
     text
 }
 
-/// A coordinate to a hundredth, of which small circles are made.
+/// Formats a coordinate to two decimals, as needed for small circles.
 fn fine(value: f64) -> String {
     format!("{value:.2}")
 }
 
-/// Text in the characters that the font has here.
+/// Replaces characters that the font lacks.
 fn shown(text: &str) -> String {
     text.replace('→', "to").replace('←', "from").replace('−', "-").replace('\u{a0}', " ")
 }
 
-/// The bytes of a string in Windows' Latin 1; a question mark for what that has not.
+/// Returns a string in Windows-1252, with question marks for other characters.
 fn encoded(text: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     for c in text.chars() {

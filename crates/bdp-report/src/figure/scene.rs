@@ -1,16 +1,16 @@
-//! A figure with its title and its key in one drawing.
+//! A figure with its title and key in one drawing.
 
 use super::paint::{Paint, SHEER, hex};
 use crate::html::{Drawn, Figure, Sign};
 use crate::markup::Markup;
 use crate::svg::{Anchor, MARGIN, Shape, WIDTH, number};
 
-/// Above and below a line of text.
+/// Line height of text.
 const LINE: f64 = 18.0;
-/// Of the sign of a key, and after it.
+/// Width of a key's sign, and the space after it.
 const SIGN: f64 = 30.0;
 
-/// Everything that is drawn, in the order in which it is.
+/// Everything to draw, in drawing order.
 #[derive(Debug)]
 pub(super) struct Scene {
     pub title: String,
@@ -18,7 +18,7 @@ pub(super) struct Scene {
     pub shapes: Vec<Placed>,
 }
 
-/// A shape, moved down.
+/// A shape with a vertical offset.
 #[derive(Debug)]
 pub(super) struct Placed {
     pub shape: Shape,
@@ -26,7 +26,7 @@ pub(super) struct Placed {
 }
 
 impl Scene {
-    /// A figure of the report under this title; `None` of one that is not made of shapes.
+    /// Returns a figure of the report with this title; `None` if it does not consist of shapes.
     pub fn of_figure(title: &str, figure: Figure<'_>) -> Option<Self> {
         let Drawn::Chart(chart) = figure.chart else { return None };
         let mut shapes = Vec::new();
@@ -57,7 +57,7 @@ impl Scene {
         Some(Self { title: title.to_owned(), height: down + chart.height, shapes })
     }
 
-    /// A document of SVG.
+    /// Returns an SVG document.
     pub fn svg(&self) -> String {
         let [width, height] = [WIDTH, self.height].map(number);
         let view = format!("0 0 {width} {height}");
@@ -125,7 +125,7 @@ impl Placed {
     }
 }
 
-/// Text in lines that have room.
+/// Breaks text into lines that fit.
 fn lines(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -163,7 +163,7 @@ fn painted(attributes: &mut Vec<(&str, String)>, class: &str) {
     }
 }
 
-/// The sign of a key at the left end of its line.
+/// Returns the sign of a key at the left end of its line.
 fn sign_shapes(sign: Sign, [x, y]: [f64; 2]) -> Vec<Shape> {
     let line = |class: &str| Shape::Path {
         class: class.to_owned(),
@@ -198,7 +198,7 @@ const WIDTHS: [u16; 95] = [
     278, 556, 500, 722, 500, 500, 500, 334, 260, 334, 584,
 ];
 
-/// How wide text of a size is in Helvetica.
+/// Returns the width of text in Helvetica.
 pub(super) fn text_width(text: &str, size: f64) -> f64 {
     let width = |c: char| {
         let index = (c as usize).checked_sub(' ' as usize);

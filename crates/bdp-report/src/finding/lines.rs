@@ -1,11 +1,11 @@
-//! What a finding rests on, in lines.
+//! Evidence of a finding, as lines.
 
 use bdp_model::finding::{Evidence, Fact, Finding, Limit, Next};
 
 use super::evidence::{self, streams};
 use super::quantity::{rate, size};
 
-/// What a finding rests on, a line each: facts that belong together share one. What binds next stands with what binds now.
+/// Returns the evidence of a finding; related facts share a line. The next limit is shown with the current one.
 pub(crate) fn lines(finding: &Finding) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut before: Option<Fact> = None;
@@ -28,7 +28,7 @@ pub(crate) fn lines(finding: &Finding) -> Vec<String> {
     lines
 }
 
-/// What experiments after the test showed, a line each.
+/// Returns the results of experiments after the test, a line each.
 pub(crate) fn of_experiments(finding: &Finding) -> Vec<String> {
     let is_one = |evidence: &&Evidence| {
         matches!(evidence.fact, Fact::LossesWhilePaced | Fact::MoreStreams | Fact::BurstDelay)
@@ -37,7 +37,7 @@ pub(crate) fn of_experiments(finding: &Finding) -> Vec<String> {
     finding.evidence.iter().filter(is_one).map(words).collect()
 }
 
-/// What binds once the limit is gone, and what that takes.
+/// Returns the limit that binds next, and what reaching it takes.
 pub(super) fn next_text(finding: &Finding, next: &Next) -> String {
     let goodput = rate(next.goodput_bps);
     let held = if finding.limit == Limit::SendBuffer { "in flight" } else { "on the wire" };

@@ -1,4 +1,4 @@
-//! Findings in words: one wording for each limit, fact, remedy and lack. Terminal, pages and JSON use the same.
+//! Findings in words: one wording for each limit, fact, remedy and missing fact, shared by terminal, pages and JSON.
 
 mod evidence;
 mod limit;
@@ -14,7 +14,7 @@ pub(crate) use lines::{lines, of_experiments};
 pub(crate) use quantity::{rate, size, time};
 pub(crate) use remedy::text as remedy;
 
-/// `low`, `medium`, `high`.
+/// Returns `low`, `medium` or `high`.
 pub(crate) const fn confidence(confidence: Confidence) -> &'static str {
     match confidence {
         Confidence::Low => "low",
@@ -23,12 +23,12 @@ pub(crate) const fn confidence(confidence: Confidence) -> &'static str {
     }
 }
 
-/// What is missing, a phrase each.
+/// Returns the missing facts, a phrase each.
 pub(crate) fn missing(finding: &Finding) -> Vec<String> {
     finding.missing.iter().map(|missing| missing_text(finding, missing)).collect()
 }
 
-/// For JSON: the numbers and names, and the words beside them.
+/// Returns a finding as JSON: numbers and names, with their wording.
 pub(crate) fn json(finding: &Finding) -> Value {
     let mut all = value!(finding);
     all["subject"] = subject(finding).into();
@@ -53,7 +53,7 @@ pub(crate) fn json(finding: &Finding) -> Value {
     all
 }
 
-/// All findings of a flow for JSON.
+/// Returns all findings of a flow as JSON.
 pub(crate) fn all_json(findings: &[Finding]) -> Value {
     findings.iter().map(json).collect()
 }

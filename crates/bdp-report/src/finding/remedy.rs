@@ -10,16 +10,16 @@ use super::quantity::{rate, size};
 const PASS_THE_OPTION: &str = "find the firewall, proxy or load balancer that removes the window scale option from SYN segments, \
                                and have it pass";
 
-/// What to change, where something can be.
+/// Returns what to change, if anything can be.
 pub(crate) fn text(finding: &Finding) -> Option<String> {
     finding.remedy.as_ref().map(|remedy| chain(finding, remedy))
 }
 
-/// A remedy and what helps besides.
+/// Returns a remedy and additional measures.
 pub(super) fn chain(finding: &Finding, remedy: &Remedy) -> String {
     let also = remedy.also.as_deref();
     match remedy.action {
-        // What is needed with it, not instead of it.
+        // Needed in addition, not instead.
         Action::AskWindow | Action::AskSocketBuffer => {
             let scaling = also.map_or_else(String::new, |also| {
                 format!("; for more than 64 KiB also {}", chain(finding, also))
@@ -55,12 +55,12 @@ pub(super) fn chain(finding: &Finding, remedy: &Remedy) -> String {
     }
 }
 
-/// The size of a smaller window.
+/// Returns the size of a smaller window.
 fn about(value: Option<f64>) -> String {
     value.map_or_else(String::new, |value| format!(", about {}", size(value)))
 }
 
-/// What twice the window would carry, unless something else is known to bind before.
+/// Returns what twice the window would carry, unless another limit is known to bind first.
 fn twice(finding: &Finding, remedy: &Remedy) -> String {
     let carried = finding.figures().map(|of_rate: OfWindowRate| of_rate.carries.0);
     let fits = |bps: f64| finding.next.is_none_or(|next| next.goodput_bps >= 2.0 * bps);
@@ -73,7 +73,7 @@ fn setting(remedy: &Remedy) -> &str {
     remedy.setting.as_deref().unwrap_or("the setting")
 }
 
-/// A remedy alone.
+/// Returns a remedy alone.
 fn phrase(finding: &Finding, remedy: &Remedy) -> String {
     let host = remedy.host.as_deref().unwrap_or("the host");
     match remedy.action.kind() {
@@ -193,7 +193,7 @@ fn of_hosts(action: Hosts, remedy: &Remedy, host: &str) -> String {
 }
 
 fn of_path(action: Path, remedy: &Remedy, host: &str) -> String {
-    // The sender's congestion control, unless it is what it could be changed to.
+    // The sender's congestion control, unless it already is the suggested one.
     let changes = remedy.setting.is_some();
     let words = match action {
         Path::ProbeMtu if remedy.host.is_none() => {

@@ -9,7 +9,7 @@ use super::*;
 
 const MIB: f64 = 1_048_576.0;
 
-/// 78.6 KiB in 24.6 ms are 26.2 Mbit/s, of which 97 % were reached.
+/// 78.6 KiB in 24.6 ms is 26.2 Mbit/s; 97 % of it was reached.
 fn window_bound() -> Finding {
     Finding::new(Limit::ReceiveWindow, Place::receiver("ams1"), Confidence::High)
         .cause(Cause::RmemMaximum)
@@ -343,7 +343,7 @@ fn next_limit_is_worded_with_what_it_takes() {
     assert!(lines(&of(loss))[1].starts_with("the next limit that is known is random loss, at 40 Mbit/s"));
 }
 
-/// Words that would show that an operand is missing.
+/// Checks for words that reveal a missing operand.
 fn is_whole(text: &str) {
     assert!(!text.trim().is_empty() && !text.contains("NaN") && !text.contains("inf "), "{text}");
     assert!(!text.ends_with('.') && !text.contains("  ") && text == text.trim(), "{text}");
@@ -366,13 +366,13 @@ fn every_limit_is_worded_even_without_evidence() {
             }
         }
     }
-    // No limit has the words of another.
+    // No two limits share their wording.
     let words: std::collections::BTreeSet<String> =
         Limit::ALL.iter().map(|&limit| limit.noun().to_owned()).collect();
     assert_eq!(words.len(), Limit::ALL.len());
 }
 
-/// A fact as a document has it, with so many of its further numbers: each of them a 7.
+/// A fact as stored in a document, with additional numbers that are all 7.
 fn stored(fact: Fact, value: f64, numbers: usize) -> Evidence {
     let all = fact.figures().iter().take(numbers);
     let with: Vec<Value> = all.map(|(_, unit)| value!({ "value": 7.0, "unit": unit })).collect();

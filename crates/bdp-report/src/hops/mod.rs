@@ -1,4 +1,4 @@
-//! What `bdp path` prints: a line of what was asked, a row for each hop, and what is concluded.
+//! Text output of `bdp path`: the request, a row for each hop, and the conclusions.
 
 mod verdict;
 
@@ -11,10 +11,10 @@ use crate::style::{Style, Tint};
 
 pub(crate) use verdict::sentences;
 
-/// Wider names are cut.
+/// Width to which names are truncated.
 const WIDEST_NAME: usize = 40;
 
-/// The face of a path, in several lines.
+/// Returns the report of a path, in several lines.
 pub fn path_text(report: &PathReport, style: &Style) -> String {
     let mut text = wrap("", Tint::None, &heading(report), style);
     text.push('\n');
@@ -26,7 +26,7 @@ pub fn path_text(report: &PathReport, style: &Style) -> String {
     text
 }
 
-/// What is going on, for a live line.
+/// Returns the current phase, for a live line.
 pub fn phase_words(phase: Phase, hops: u8) -> String {
     match phase {
         Phase::Discovery => "searching for hops".to_owned(),
@@ -129,7 +129,7 @@ fn table(report: &PathReport, style: &Style) -> String {
     render(&columns, &[], style)
 }
 
-/// Milliseconds, and of few no more digits than they are known to.
+/// Formats milliseconds, small values with no more digits than are known.
 fn queued(ns: u64) -> String {
     let ms = ns as f64 / 1e6;
     if ms < 10.0 { format!("{ms:.1}") } else { three_digits(ms) }
@@ -162,7 +162,7 @@ pub(crate) fn marks_words(marks: Marks) -> String {
     format!("{name} {ecn}")
 }
 
-/// What is to be known of a hop.
+/// Returns the notes on a hop.
 fn notes(hop: &Hop, report: &PathReport) -> String {
     let mut notes = Vec::new();
     match hop.kind {

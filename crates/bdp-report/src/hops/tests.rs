@@ -15,7 +15,7 @@ fn address(hop: u8) -> IpAddr {
     Ipv4Addr::new(198, 18, hop - 1, 2).into()
 }
 
-/// A path with a queue before hop 3, losses before hop 4, a limit on answers at hop 2, a black hole, and other marks from hop 3 on.
+/// A path with a queue before hop 3, losses before hop 4, rate-limited answers at hop 2, a black hole, and changed marks from hop 3 on.
 fn probes() -> Vec<HopProbe> {
     let mut probes = Vec::new();
     let mut send = |phase, hop: u8, flow, bytes, sent_ns, answer: Option<(AnswerKind, u64, u8)>| {

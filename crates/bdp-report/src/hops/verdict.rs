@@ -1,4 +1,4 @@
-//! What is concluded of a path, a sentence for each subject.
+//! Conclusions on a path, one sentence per subject.
 
 use bdp_model::hops::{
     BlackHole, HopKind, LossStep, PathReport, ProbeProtocol, QueueStep, Share, ToldMtu, Unjudged,
@@ -9,7 +9,7 @@ use super::{marks_words, method_words};
 use crate::number::{percent, three_digits};
 use crate::style::Tint;
 
-/// The subject, how it is to be seen, and the sentence.
+/// Returns the subject, tint and sentence of each conclusion.
 pub(crate) fn sentences(report: &PathReport) -> Vec<(&'static str, Tint, String)> {
     let mut all = vec![queue(report), loss(report)];
     all.extend((report.mtu.unknown != Some(Unjudged::NotAsked)).then(|| mtu(report)));
@@ -19,7 +19,7 @@ pub(crate) fn sentences(report: &PathReport) -> Vec<(&'static str, Tint, String)
     all
 }
 
-/// `hop 3 (198.18.2.2)`; `this machine` of 0.
+/// Returns `hop 3 (198.18.2.2)`, or `this machine` for 0.
 fn named(report: &PathReport, hop: u8) -> String {
     if hop == 0 {
         return "this machine".to_owned();

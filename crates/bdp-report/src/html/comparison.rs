@@ -1,4 +1,4 @@
-//! Two runs compared: for each point the medians with their spread, the difference with its interval.
+//! Comparison of two runs: for each point the medians with their spread, and the difference with its interval.
 
 use bdp_model::comparison::{Interval, Values, Verdict as Shown};
 use bdp_model::run_comparison::{Compared, Metric, Row};
@@ -13,11 +13,11 @@ use crate::markup::Markup;
 use crate::number::{percent, three_digits};
 use crate::svg::number;
 
-/// A drawing in a cell.
+/// Size of a drawing in a cell.
 const SIZE: [f64; 2] = [150.0, 16.0];
 
-/// A page about a comparison, whole in itself, with the title and the note of `a`. `threshold` is the share that a change must
-/// pass to be a regression.
+/// Returns a self-contained HTML page about a comparison, with the title and note of `a`. `threshold` is the relative change beyond which
+/// a figure counts as a regression.
 pub fn html_of_comparison(compared: &Compared, a: &About<'_>, b: &About<'_>, threshold: f64) -> String {
     let name = |about: &About<'_>| about.label.or(about.run).unwrap_or("run").to_owned();
     let title = format!("{} against {}", name(b), name(a));
@@ -29,7 +29,7 @@ pub fn html_of_comparison(compared: &Compared, a: &About<'_>, b: &About<'_>, thr
     }
     verdict(compared, threshold).write(&mut m);
     plain_language::write(&mut m, &sentences(compared));
-    // Each metric has scales of its own: what can't be compared does not stand on one axis.
+    // Each metric has its own scales, because different metrics can't share an axis.
     for metric in Metric::ALL {
         let rows: Vec<&Row> = compared.rows.iter().filter(|r| r.metric == metric).collect();
         if !rows.is_empty() {
@@ -83,10 +83,10 @@ fn verdict(compared: &Compared, threshold: f64) -> Verdict {
     }
 }
 
-/// Points that the plain words describe one by one.
+/// Most points described individually in plain words.
 const MOST_POINTS: usize = 3;
 
-/// What was compared and what changed, for readers who are no network engineers.
+/// Describes what was compared and what changed, for readers who are not network engineers.
 fn sentences(compared: &Compared) -> Vec<String> {
     let mut sentences = vec!["This page compares two series of measurements, A and B.".to_owned()];
     let goodput: Vec<&Row> = compared.rows.iter().filter(|r| r.metric == Metric::GoodputBps).collect();
@@ -176,7 +176,7 @@ fn heading(metric: Metric) -> String {
     .to_owned()
 }
 
-/// Both sides' spread and median, A above B, from zero.
+/// Draws spread and median of both sides, A above B, from zero.
 fn ranges(m: &mut Markup, a: &Values, b: &Values, largest: f64) {
     let at = |value: f64| number(3.0 + 144.0 * (value / largest.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0));
     inline(m, SIZE, "A above, B below", |m| {
@@ -191,7 +191,7 @@ fn ranges(m: &mut Markup, a: &Values, b: &Values, largest: f64) {
     });
 }
 
-/// The effect with its interval, no difference in the middle; what passes 20 % stands at the end.
+/// Draws the effect with its interval around zero; values beyond 20 % are placed at the end.
 fn difference(m: &mut Markup, effect: f64, interval: &Interval) {
     const FULL: f64 = 0.2;
     let at = |share: f64| number(75.0 + 70.0 * (share / FULL).clamp(-1.0, 1.0));

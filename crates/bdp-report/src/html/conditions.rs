@@ -1,4 +1,4 @@
-//! Under which conditions it ran, how well the emulator kept its promise, and the command that repeats it.
+//! Conditions of a run, how well the emulator met its guarantees, and the command that repeats it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,10 +17,10 @@ use crate::summary::{Ending, Point, ending};
 use crate::varied::name;
 use crate::virtual_clock;
 
-/// Attempts that don't count, named one by one at the most.
+/// Most invalid attempts listed individually.
 const MOST_REASONS: usize = 60;
 
-/// The section of a lab run: conditions of each scenario, fidelity, commands.
+/// Writes the section of a lab run: conditions of each scenario, fidelity, commands.
 pub(crate) fn section(m: &mut Markup, records: &[Record], points: &[Point<'_>], about: &About<'_>) {
     m.on_demand("conditions", "Conditions and fidelity", |m| told(m, records, points, about));
 }
@@ -150,7 +150,7 @@ fn sysctls(values: &BTreeMap<String, String>) -> String {
     each.collect::<Vec<_>>().join("; ")
 }
 
-/// A direction of a link in words: what it does, and nothing of what it does not.
+/// Returns a link direction in words, with only the effects that are configured.
 fn direction(config: &DirectionConfig) -> String {
     let beside = format!("on the wire with {} B beside each packet", config.overhead_bytes);
     let mut parts = vec![match (&config.rate_over_time, config.rate) {
@@ -205,7 +205,7 @@ fn direction(config: &DirectionConfig) -> String {
     parts.join(", ")
 }
 
-/// What changes: its first values with their times, and how many there are.
+/// Returns a course of changes: the first values with their times, and their number.
 fn course<T>(timeline: &Timeline<T>, text: impl Fn(&T) -> String) -> String {
     const SHOWN: usize = 6;
     let (how, moments) = match timeline {
@@ -238,7 +238,7 @@ fn flow(flow: &CaseFlow, used: Option<&str>) -> String {
     if spec.streams > 1 {
         parts.push(format!("{} streams", spec.streams));
     }
-    // Of a flow that came to nothing the sender read none back.
+    // A failed flow has no value read back by the sender.
     let used = used.filter(|name| !name.is_empty()).or(spec.congestion.as_deref());
     parts.extend(used.map(str::to_owned));
     parts.push(format!("writes of {}", spec.length));
@@ -307,7 +307,7 @@ fn fidelity(m: &mut Markup, points: &[Point<'_>]) {
     m.line();
 }
 
-/// Every attempt that does not count, every expectation missed, with its reason.
+/// Writes every invalid attempt and missed expectation, with its reason.
 fn excluded(m: &mut Markup, points: &[Point<'_>]) {
     let mut rows: Vec<(String, &str, String)> = Vec::new();
     for point in points {

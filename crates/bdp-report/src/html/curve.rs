@@ -1,4 +1,4 @@
-//! A sweep as curves: goodput against what was varied, the model beside it, and what the window costs in delay below.
+//! A sweep as curves: goodput against the swept parameter, the model, and the delay cost of the window below.
 
 use bdp_model::case::Published;
 use bdp_model::curve::{self as model, DeliveryDelay, Knee};
@@ -16,30 +16,30 @@ use crate::sweep::place;
 use crate::varied::name;
 use bdp_model::record_curves::axis_of;
 
-/// Values further apart than this are drawn on a logarithmic axis.
+/// Ratio of values above which the axis is logarithmic.
 const LOGARITHMIC_FROM: f64 = 8.0;
 const PLOT: [f64; 2] = [300.0, 16.0];
 const HEIGHT: f64 = 326.0;
 const DELAY_PLOT: [f64; 2] = [150.0, 12.0];
 const DELAY_HEIGHT: f64 = 176.0;
 
-/// Points that differ in one quantity alone, in ascending order of it.
+/// Points that differ in one quantity only, in ascending order.
 pub(crate) struct Curve<'p, 'a> {
     pub name: String,
     axis: Quantity,
-    /// Whether `at` is the window on the wire, as far as known, and not what was asked for.
+    /// Whether `at` is the window on the wire, as far as known, rather than the one requested.
     on_the_wire: bool,
     pub members: Vec<Member<'p, 'a>>,
-    /// Knee and ranges, where the quantity is one that has them.
+    /// Knee and ranges, if the quantity has them.
     pub known: Option<model::Curve>,
-    /// What the short thick lines span.
+    /// What the short thick lines cover.
     range: &'static str,
 }
 
 /// A point of a curve.
 pub(crate) struct Member<'p, 'a> {
     at: f64,
-    /// The records behind it, where it is of the lab.
+    /// Records of the point, if it is from the lab.
     pub point: Option<&'p Point<'a>>,
     goodput: Option<Spread>,
     expected_bps: Option<f64>,
@@ -49,7 +49,7 @@ pub(crate) struct Member<'p, 'a> {
     failed: bool,
 }
 
-/// The curves among the points of a scenario: along the window where it is swept, else along the quantity with the most
+/// Returns the curves of a scenario: along the window if it is swept, otherwise along the quantity with the most
 /// values.
 pub(crate) fn curves<'p, 'a>(points: &'p [Point<'a>]) -> Vec<Curve<'p, 'a>> {
     let Some(axis) = axis(points) else { return Vec::new() };
@@ -98,7 +98,7 @@ fn of_points<'p, 'a>(name: String, axis: &Quantity, members: &[(f64, &'p Point<'
     Curve { name, axis: axis.clone(), on_the_wire, members, known, range: "smallest to largest" }
 }
 
-/// A curve that was made elsewhere; `None` where its places have no order or are too few.
+/// Returns a curve computed elsewhere; `None` if its values are unordered or too few.
 pub(crate) fn of_known(curve: model::Curve) -> Option<Curve<'static, 'static>> {
     if curve.axis == model::Axis::Congestion {
         return None;
@@ -113,7 +113,7 @@ pub(crate) fn of_known(curve: model::Curve) -> Option<Curve<'static, 'static>> {
         failed: false,
     });
     let members: Vec<Member<'static, 'static>> = members.collect();
-    // Two are a choice.
+    // Two points are a choice.
     (members.len() >= 2).then(|| Curve {
         name: curve.name.clone(),
         axis: Quantity::of_axis(curve.axis),
@@ -125,7 +125,7 @@ pub(crate) fn of_known(curve: model::Curve) -> Option<Curve<'static, 'static>> {
 }
 
 impl Curve<'_, '_> {
-    /// Goodput against what was varied.
+    /// Returns the figure of goodput against the swept parameter.
     pub fn goodput_figure(&self) -> Figure<'static> {
         let axis = self.axis.words(self.on_the_wire);
         let (x, y) = (self.x_axis(), self.y_axis());
@@ -172,7 +172,7 @@ impl Curve<'_, '_> {
         Figure { title: "Goodput", keys, notes, chart: chart.into() }
     }
 
-    /// The recommended ranges as fields, and the knee.
+    /// Draws the recommended ranges as areas, and the knee.
     fn ranges(&self, drawing: &mut Drawing, frame: &Frame, keys: &mut Vec<(Sign, String)>) {
         let Some(known) = &self.known else { return };
         let ranges = [
@@ -182,7 +182,7 @@ impl Curve<'_, '_> {
         for (range, class, meaning, lift) in ranges {
             let Some(range) = range else { continue };
             let [from, to] = [range.from, range.to].map(|i| frame.x.at(known.points[i].x));
-            // A range of one point is still to be seen.
+            // A range of one point stays visible.
             let (from, to) = ((from - 5.0).max(frame.x.start), (to + 5.0).min(frame.x.end));
             let top = frame.y.end - 12.0 + lift;
             drawing.rect([from, top], [to - from, frame.y.start - top], class);
@@ -195,7 +195,7 @@ impl Curve<'_, '_> {
         }
     }
 
-    /// Dots with their range, published figures hollow, INVALID attempts crossed.
+    /// Draws dots with their range; published figures hollow, INVALID attempts crossed.
     fn marks(&self, drawing: &mut Drawing, frame: &Frame, keys: &mut Vec<(Sign, String)>) {
         let (mut hollow, mut crossed, mut ranged) = (false, false, false);
         let dot = if self.members.len() > 120 { 1.8 } else { 3.2 };
@@ -235,7 +235,7 @@ impl Curve<'_, '_> {
         }
     }
 
-    /// Where the curve stops to rise, in a sentence.
+    /// Returns where the curve stops rising, as a sentence.
     pub fn knee_words(&self) -> Option<String> {
         let known = self.known.as_ref()?;
         let what = crate::sweep::quantity(known.axis);
@@ -273,7 +273,7 @@ impl Curve<'_, '_> {
         })
     }
 
-    /// The same for readers who are no network engineers.
+    /// Returns where the curve stops rising, for readers who are not network engineers.
     pub fn plain_words(&self) -> Option<String> {
         let known = self.known.as_ref()?;
         let at = |index: usize| match (known.axis, place(known, index)) {
@@ -296,7 +296,7 @@ impl Curve<'_, '_> {
         })
     }
 
-    /// The same for a verdict: what the reader of a sweep wants to know first.
+    /// Returns the headline of a sweep's verdict: where the curve stops rising.
     pub fn headline(&self) -> Option<String> {
         let known = self.known.as_ref()?;
         let Some(knee) = known.knee() else {
@@ -311,13 +311,14 @@ impl Curve<'_, '_> {
         ))
     }
 
-    /// What to choose, in sentences.
+    /// Returns the recommendations, as sentences.
     fn advice(&self) -> Vec<String> {
         let advised = self.known.iter().flat_map(crate::sweep_report::advised);
         advised.map(|(what, line)| format!("For {what}: {line}.")).collect()
     }
 
-    /// What each window costs in delay beyond the idle round trip: `8 W / goodput - RTT`. `None` where no window was
+    /// Returns the figure of each window's delay beyond the idle round trip: `8 W
+    /// goodput - RTT`. `None` if no window was
     /// varied, or none has a delay.
     pub fn delay_figure(&self) -> Option<Figure<'static>> {
         let known = self.known.as_ref().filter(|_| self.axis.is_window() && self.on_the_wire)?;
@@ -389,7 +390,7 @@ impl Curve<'_, '_> {
     fn x_ticks(&self, x: &Axis) -> Vec<f64> {
         match self.axis.unit {
             Unit::Bytes if x.low > 0.0 => ticks_of_bytes(x, 7),
-            // Of few numbers by factors, each is a tick.
+            // With few numbers spaced by factors, each has a tick.
             Unit::Number | Unit::Packets if x.is_logarithmic() && self.members.len() < 10 => {
                 self.members.iter().map(|m| m.at).collect()
             }
@@ -402,7 +403,7 @@ impl Curve<'_, '_> {
         }
     }
 
-    /// Rate x smallest idle round trip, for a sweep of windows.
+    /// Returns rate x smallest idle round trip, for a sweep of windows.
     fn product(&self) -> Option<Product> {
         let known = self.known.as_ref().filter(|_| self.axis.is_window())?;
         let product = known.product()?;
@@ -415,7 +416,7 @@ impl Curve<'_, '_> {
     }
 }
 
-/// A rate with its prefix alone: `500 k`, `10 M`.
+/// Formats a rate with its prefix alone: `500 k`, `10 M`.
 fn prefixed(bps: f64) -> String {
     let text = format_bps(bps);
     text.strip_suffix("bit/s").unwrap_or(&text).trim_end().to_owned()
@@ -426,7 +427,7 @@ struct Product {
     terms: String,
 }
 
-/// A logarithmic axis where the values are far apart and above zero, a linear one where they are not.
+/// Returns a logarithmic axis if the values are positive and far apart, otherwise a linear one.
 fn spread_over(values: impl Iterator<Item = f64>, ends: [f64; 2], upwards: bool) -> Axis {
     let values: Vec<f64> = values.filter(|v| v.is_finite()).collect();
     let (low, high) = values.iter().fold((f64::INFINITY, 0.0f64), |(l, h), &v| (l.min(v), h.max(v)));

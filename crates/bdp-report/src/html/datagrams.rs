@@ -1,4 +1,4 @@
-//! What became of the datagrams of a flow.
+//! Datagram statistics of a flow.
 
 use bdp_model::measurement::{DirectionResult, Measurement};
 use bdp_model::udp::{Distribution, Trial, UdpReport};
@@ -9,7 +9,7 @@ use crate::markup::Markup;
 use crate::measurement::search_conclusion;
 use crate::number::{loss, three_digits};
 
-/// A table of one direction's, the trials of a search among them; nothing of TCP.
+/// Writes a table for one direction, including the trials of a search; nothing for TCP.
 pub(super) fn of_direction(
     m: &mut Markup,
     measurement: &Measurement,
@@ -28,7 +28,7 @@ pub(super) fn of_direction(
     trials(m, &udp.trials);
 }
 
-/// The figures of a flow of datagrams, name and value.
+/// Returns the figures of a datagram flow, name and value.
 pub(super) fn rows(udp: &UdpReport) -> Vec<(String, String)> {
     let asked = udp.asked_bps.map_or_else(|| "as fast as possible".to_owned(), format_bps);
     let by_receiver = match udp.dropped_by_receiver {

@@ -1,4 +1,4 @@
-//! The round trips' distribution, idle and loaded: which share of the probes took at most so long.
+//! Distribution of idle and loaded round trips: the share of probes up to each time.
 
 use bdp_model::record::{RttReport, RttSummary};
 use bdp_model::units::significant;
@@ -9,10 +9,10 @@ use crate::svg::{Axis, Drawing, Frame, GUTTER, MARGIN, WIDTH};
 
 const PLOT: [f64; 2] = [150.0, 10.0];
 const HEIGHT: f64 = 176.0;
-/// Largest and smallest further apart than this need a logarithmic axis.
+/// Ratio of largest to smallest above which the axis is logarithmic.
 const LOGARITHMIC_FROM: f64 = 10.0;
 
-/// The figure; `None` where no probe was answered.
+/// Returns the figure; `None` if no probe was answered.
 pub(crate) fn figure(rtt: &RttReport, title: &str) -> Option<Figure<'static>> {
     let shown: Vec<Shown<'_>> = [
         (rtt.idle.as_ref(), &rtt.percentiles.idle, "idle", "third", "third-dot"),
@@ -59,10 +59,10 @@ pub(crate) fn figure(rtt: &RttReport, title: &str) -> Option<Figure<'static>> {
     Some(Figure { title: "Round trips, idle and loaded", keys, notes, chart: chart.into() })
 }
 
-/// The round trips under one condition, and how they are drawn.
+/// Round trips under one condition, and their style.
 struct Shown<'a> {
     summary: &'a RttSummary,
-    /// From 0 to 100; empty of older records.
+    /// Percentiles 0 to 100; empty in older records.
     percentiles: &'a [u64],
     name: &'static str,
     line: &'static str,
@@ -70,7 +70,7 @@ struct Shown<'a> {
 }
 
 impl Shown<'_> {
-    /// Corners of the curve, milliseconds and percent: steps of what was measured, or straight lines where only five points are
+    /// Returns the corners of the curve, milliseconds and percent: steps of the measured values, or straight lines if only five points are
     /// known.
     fn curve(&self) -> Vec<[f64; 2]> {
         let ms = |ns: u64| ns as f64 / 1e6;
@@ -90,7 +90,7 @@ impl Shown<'_> {
         corners
     }
 
-    /// The quantiles that have a dot, nanoseconds and percent.
+    /// Returns the quantiles marked with a dot, nanoseconds and percent.
     fn quantiles(&self) -> impl Iterator<Item = (u64, f64)> {
         let on_curve = move |percent: usize, known: Option<u64>| {
             known.map(|ns| (self.percentiles.get(percent).copied().unwrap_or(ns), percent as f64))

@@ -12,29 +12,29 @@ use crate::svg::{Axis, Drawing, Frame, GUTTER, MARGIN, WIDTH, ticks_of_bytes};
 
 const PLOT: [f64; 2] = [196.0, 10.0];
 const HEIGHT: f64 = 222.0;
-/// Where the largest curve passes the smallest by more than this, a linear axis would flatten the small one.
+/// Ratio of the largest to the smallest curve above which a linear axis would flatten the small one.
 const LOGARITHMIC_FROM: f64 = 12.0;
 
-/// What the figure draws: places in time, and bytes.
+/// Curves of the figure: times and bytes.
 struct Curves {
     in_flight: Vec<[f64; 2]>,
     receive: Vec<[f64; 2]>,
     congestion: Vec<[f64; 2]>,
-    /// Rate x RTT, by which rate.
+    /// Rate x RTT, and the name of the rate.
     product: Option<(&'static str, f64)>,
 }
 
 impl Curves {
-    /// `None` where the sender reported none.
+    /// Returns `None` if the sender reported none of the curves.
     fn of(transfer: &Transfer<'_>, mss: f64) -> Option<Self> {
         let readings = |value: &dyn Fn(&SenderSample) -> Option<f64>| -> Vec<[f64; 2]> {
             transfer.sent.iter().filter_map(|s| Some([s.at_ns as f64 / 1e9, value(s)?])).collect()
         };
         let in_flight = readings(&|s| Some(f64::from(s.unacked?) * mss));
         let receive = readings(&|s| s.snd_wnd_bytes.map(|b| b as f64));
-        // A congestion window that was never touched can stand at 2^31.
+        // A congestion window that was never limited may be 2^31.
         let congestion = readings(&|s| s.cwnd.filter(|&c| c < 1 << 30).map(|c| f64::from(c) * mss));
-        // Where nobody knows what the path can carry, what it did carry.
+        // Without a known capacity, the goodput reached.
         let product = match transfer.needed_bytes {
             Some(needed) => Some(("ceiling", needed)),
             None => transfer.carried_bytes.map(|carried| ("goodput", carried)),
@@ -61,7 +61,7 @@ impl Curves {
         Axis::logarithmic([smallest.max(mss / 2.0).min(low), high], PLOT)
     }
 
-    /// Draws them, and says of how many readings each that was drawn stands for one.
+    /// Draws the curves; returns how many readings each drawn one represents.
     fn draw(&self, drawing: &mut Drawing, frame: &Frame, keys: &mut Vec<(Sign, String)>) -> usize {
         let mut stride = 1;
         for (points, class, meaning) in [
@@ -85,7 +85,7 @@ fn largest_of(points: &[[f64; 2]]) -> f64 {
     points.iter().map(|p| p[1]).fold(0.0, f64::max)
 }
 
-/// The figure; `None` where the sender reported none of it.
+/// Returns the figure; `None` if the sender reported none of the curves.
 pub(crate) fn figure(transfer: &Transfer<'_>, title: &str) -> Option<Figure<'static>> {
     let mss = transfer.mss_bytes.filter(|&m| m > 0)? as f64;
     let curves = Curves::of(transfer, mss)?;
@@ -142,12 +142,12 @@ fn notes(transfer: &Transfer<'_>, scale: Option<String>, stride: usize) -> Vec<S
     all.into_iter().flatten().collect()
 }
 
-/// The largest binary unit below a size.
+/// Returns the largest binary unit below a size.
 pub(crate) fn binary_unit(bytes: f64) -> f64 {
     [1024f64.powi(3), 1024f64.powi(2), 1024.0].into_iter().find(|&u| bytes >= u).unwrap_or(1.0)
 }
 
-/// A round size without digits that say nothing: `64 KiB`, `1.5 MiB`.
+/// Formats a round size without trailing zeros: `64 KiB`, `1.5 MiB`.
 pub(crate) fn size_label(bytes: f64) -> String {
     let unit = binary_unit(bytes);
     let name = match unit {

@@ -1,8 +1,8 @@
-//! The terms of a page, explained at its end: those alone that the page uses.
+//! Glossary of the terms used on a page.
 
 use crate::markup::Markup;
 
-/// A term, how it appears on a page (lower case), and what it means.
+/// A term, its forms on a page (lower case), and its meaning.
 type Term = (&'static str, &'static [&'static str], &'static str);
 
 const TERMS: [Term; 32] = [
@@ -134,7 +134,7 @@ const TERMS: [Term; 32] = [
     ),
 ];
 
-/// The glossary of a page with this body; empty where it uses no term.
+/// Returns the glossary of a page with this body; empty if it uses no term.
 pub(crate) fn glossary(body: &Markup) -> Markup {
     let text = body.words().to_lowercase();
     let used: Vec<&Term> = TERMS.iter().filter(|(_, signs, _)| signs.iter().any(|s| has(&text, s))).collect();
@@ -154,7 +154,7 @@ pub(crate) fn glossary(body: &Markup) -> Markup {
     m
 }
 
-/// Whether a text has a word that begins so.
+/// Whether a text has a word that begins with `sign`.
 fn has(text: &str, sign: &str) -> bool {
     text.match_indices(sign).any(|(at, _)| !text[..at].ends_with(char::is_alphanumeric))
 }

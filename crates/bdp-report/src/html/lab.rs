@@ -1,4 +1,4 @@
-//! The report on records of the lab: one case, a sweep, repetitions, or several scenarios.
+//! Report on lab records: one case, a sweep, repetitions, or several scenarios.
 
 use bdp_model::finding::Limit;
 use bdp_model::record::{FlowRecord, ProgramEnd, ProgramRecord, Record};
@@ -22,15 +22,15 @@ use crate::style::Style;
 use crate::summary::{Ending, Point, Spread, points};
 use crate::varied::varied;
 
-/// Cases that are drawn one by one, in all and of one scenario that is swept.
+/// Most cases drawn individually, in total and for one swept scenario.
 const MOST_CASES: usize = 12;
 const MOST_OF_A_SWEEP: usize = 3;
-/// Flows of a case that are drawn one by one.
+/// Most flows of a case drawn individually.
 const MOST_FLOWS: usize = 4;
-/// Curves of one scenario.
+/// Most curves of one scenario.
 const MOST_CURVES: usize = 12;
 
-/// A page about `records`, whole in itself: HTML with style and drawings in it.
+/// Returns a self-contained HTML page about `records`.
 pub fn html(records: &[Record], about: &About<'_>) -> String {
     let points = points(records);
     let mut m = Markup::default();
@@ -48,7 +48,7 @@ pub fn html(records: &[Record], about: &About<'_>) -> String {
     page(&title, m)
 }
 
-/// Programs of the user's: how they ended, and what crossed the links.
+/// Writes how the user's programs ended and what crossed the links.
 fn own_programs(m: &mut Markup, records: &[Record]) {
     for record in records {
         let ended = |one: &&ProgramRecord| one.end == ProgramEnd::Exited && one.exit_code == 0;
@@ -102,7 +102,7 @@ fn environment(records: &[Record], about: &About<'_>) -> Vec<String> {
     line
 }
 
-/// A single point: the verdict on it, then everything about it.
+/// Writes the verdict on a single point, then all its details.
 fn one(m: &mut Markup, point: &Point<'_>) {
     match point.representative() {
         Some(record) => {
@@ -159,7 +159,7 @@ fn described(flow: &FlowRecord) -> Described<'_> {
     }
 }
 
-/// Several tests for readers who are no network engineers: how near to the theory they came, and where a curve stops to rise.
+/// Describes several tests for readers who are not network engineers: how close to the model they came, and where a curve stops rising.
 fn in_plain_language(m: &mut Markup, points: &[Point<'_>], curves: &[Curve<'_, '_>]) {
     let counting = points.iter().filter(|p| p.count(Ending::Valid) > 0).count();
     if counting == 0 {
@@ -196,12 +196,12 @@ fn in_plain_language(m: &mut Markup, points: &[Point<'_>], curves: &[Curve<'_, '
     plain_language::write(m, &sentences);
 }
 
-/// Several points: a table of all first, then each scenario.
+/// Writes several points: a table of all first, then each scenario.
 fn several(m: &mut Markup, points: &[Point<'_>]) {
     let mut verdict = summary(points);
     let mut drawn = Vec::new();
     if points.iter().all(|p| p.scenario == points[0].scenario) {
-        // Of a sweep, where its curve stops to rise is what one wants to know first.
+        // For a sweep, the position of the knee is the main result.
         drawn = curves(points);
         let words: Vec<String> = drawn.iter().filter_map(Curve::headline).take(2).collect();
         if !words.is_empty() {
@@ -213,7 +213,7 @@ fn several(m: &mut Markup, points: &[Point<'_>]) {
     in_plain_language(m, points, &drawn);
     overview::table(m, points, "");
     let scenarios: Vec<&[Point<'_>]> = points.chunk_by(|a, b| a.scenario == b.scenario).collect();
-    // Of many the page shows what came out; the charts of each are opened where they are wanted.
+    // With many scenarios, the page shows results, and the charts of each are collapsed.
     let is_folded = scenarios.len() > 2;
     let mut left = MOST_CASES;
     for (i, members) in scenarios.iter().enumerate() {
@@ -239,7 +239,7 @@ fn several(m: &mut Markup, points: &[Point<'_>]) {
     }
 }
 
-/// One scenario among others: its curves, its repetitions, some of its cases. Leaves room for those that follow.
+/// Writes one of several scenarios: its curves, repetitions and some cases, limited by `left`.
 fn scenario(m: &mut Markup, points: &[Point<'_>], left: &mut usize, following: usize) {
     let curves = curves(points);
     for curve in curves.iter().take(MOST_CURVES) {
@@ -303,7 +303,7 @@ fn scenario(m: &mut Markup, points: &[Point<'_>], left: &mut usize, following: u
     }
 }
 
-/// Points worth a closer look: all where they are few; of a curve its ends and its middle.
+/// Returns the points to draw in detail: all if there are few; of a curve its ends and middle.
 fn chosen<'p, 'a>(points: &'p [Point<'a>], curves: &[Curve<'p, 'a>]) -> Vec<&'p Point<'a>> {
     let measured: Vec<&'p Point<'a>> = points.iter().filter(|p| p.goodput_bps().is_some()).collect();
     match curves.first() {
@@ -324,7 +324,7 @@ fn spread<'p, 'a>(points: &[&'p Point<'a>]) -> Vec<&'p Point<'a>> {
     }
 }
 
-/// What limits the only flow of a record: as its finding says, or where the rules know no limit, by the bounds that are known.
+/// Returns what limits the only flow of a record: by its finding, or by the known bounds if no rule applies.
 fn verdict_on(record: &Record, transfer: &Transfer<'_>, model: Option<(f64, &str)>) -> Verdict {
     let finding = record.flows.first().and_then(|flow| flow.findings.first());
     match finding.filter(|finding| finding.limit != Limit::Unknown) {
@@ -333,14 +333,14 @@ fn verdict_on(record: &Record, transfer: &Transfer<'_>, model: Option<(f64, &str
     }
 }
 
-/// In how many of the repetitions of a point the same is found as in the one that stands for it.
+/// Returns how many repetitions of a point have the same finding as the representative one.
 fn repeated(point: &Point<'_>, record: &Record) -> Option<String> {
     let finding = record.flows.first()?.findings.first()?;
     let words = notes::in_repetitions(notes::agreement(point, 0, finding))?;
     Some(format!(" Found {words}."))
 }
 
-/// What limits each of several flows.
+/// Writes what limits each of several flows.
 fn found(m: &mut Markup, record: &Record) {
     for flow in record.flows.iter().take(MOST_FLOWS) {
         let Some(finding) = flow.findings.first() else { continue };
@@ -361,7 +361,7 @@ fn transfers(record: &Record) -> Vec<Transfer<'_>> {
     (0..record.flows.len()).filter_map(|i| Transfer::of_flow(record, i)).collect()
 }
 
-/// The charts of one case. Of several flows each has round trips of its own; those of one stand behind all else of it.
+/// Writes the charts of one case. Each of several flows has its own round trips; those of a single flow come last.
 fn case(m: &mut Markup, record: &Record, what: &str) {
     let transfers = transfers(record);
     for (flow, transfer) in record.flows.iter().zip(&transfers).take(MOST_FLOWS) {
@@ -401,7 +401,7 @@ fn case(m: &mut Markup, record: &Record, what: &str) {
     }
 }
 
-/// The charts of one transfer, but for the round trips' distribution, which belongs to the path.
+/// Writes the charts of one transfer, without the distribution of round trips, which belongs to the path.
 pub(crate) fn charts(m: &mut Markup, transfer: &Transfer<'_>, title: &str, round_trips: Option<Figure<'_>>) {
     let figures = [
         timeline::figure(transfer, title),
@@ -414,12 +414,12 @@ pub(crate) fn charts(m: &mut Markup, transfer: &Transfer<'_>, title: &str, round
     }
 }
 
-/// Points that have a model's figure beside one that counts.
+/// Number of points with both a model's figure and a valid one.
 fn with_model(points: &[Point<'_>]) -> usize {
     points.iter().filter(|p| p.model_ratio().is_some()).count()
 }
 
-/// The verdict on many points: how many count, and how near to the model they came.
+/// Returns the verdict on many points: how many are valid, and how close to the model they came.
 fn summary(points: &[Point<'_>]) -> Verdict {
     let counting = points.iter().filter(|p| p.count(Ending::Valid) > 0).count();
     let missed: usize = points.iter().map(|p| p.missed().count()).sum();

@@ -1,4 +1,4 @@
-//! Under which conditions two machines measured, and the command that repeats it.
+//! Conditions of a measurement, and the command that repeats it.
 
 use bdp_model::measurement::{HostFacts, Measurement};
 use bdp_model::units::format_bps;
@@ -10,7 +10,7 @@ use crate::markup::Markup;
 use crate::measurement::{against, in_store, pacing_words, typed};
 use crate::number::percent;
 
-/// Both machines, the request, the caveats, the command that repeats it.
+/// Writes both machines, the request, the caveats, and the command that repeats the measurement.
 pub(super) fn write(m: &mut Markup, measurements: &[Varied<'_>], about: &About<'_>) {
     let Some((_, first)) = measurements.first() else { return };
     let all: Vec<&Measurement> = measurements.iter().map(|(_, m)| *m).collect();
@@ -27,7 +27,7 @@ pub(super) fn write(m: &mut Markup, measurements: &[Varied<'_>], about: &About<'
     let mut lines: Vec<String> = about.command.map(str::to_owned).into_iter().collect();
     let swept = measurements.iter().any(|(params, _)| *params != measurements[0].0);
     lines.extend(about.run.map(|run| match swept {
-        // A sweep is no baseline of a measurement.
+        // A sweep can't be the baseline of a measurement.
         true => in_store(&format!("bdp compare {run} OTHER"), about.store),
         false => against(first, run, about.store),
     }));

@@ -17,7 +17,7 @@ use crate::markup::Markup;
 use crate::number::asked_size;
 use crate::summary::Spread;
 
-/// Measurements that differ in what was varied: a curve for each direction, and the table of all.
+/// Writes measurements with varied parameters: a curve for each direction, and the table of all.
 pub(super) fn write(
     m: &mut Markup,
     all: &[Varied<'_>],
@@ -26,7 +26,7 @@ pub(super) fn write(
     let curves: Vec<curve::Curve<'_, '_>> =
         measured_curves(all).into_iter().filter_map(curve::of_known).collect();
     let failed = all.iter().filter(|(_, m)| m.error.is_some()).count();
-    // Names of curves begin with their path, which reads better as an arrow to or from the far end.
+    // Curve names begin with their path, which is replaced by an arrow to or from the remote end.
     let pointed = |name: &str| {
         let of = |way| Some(arrow(all.first()?.1, way) + name.strip_prefix(&toward(way, all.first()?.1))?);
         of(Direction::To).or_else(|| of(Direction::From)).unwrap_or_else(|| name.to_owned())
@@ -91,7 +91,7 @@ pub(super) fn write(
     m.line();
 }
 
-/// A value as the axes have it: sizes in one notation, however each was typed.
+/// Returns a value as on the axes: sizes in one notation, however they were typed.
 fn shown(name: &str, value: &Value) -> String {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     match Parameter::at(name).read(&text) {

@@ -1,4 +1,4 @@
-//! The table of figures of measurements, and how it names their ends.
+//! Table of measured figures, and the names of both ends.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use super::page::{head, numbers, words};
 use crate::markup::Markup;
 use crate::number::{RateUnit, asked_size, loss, percent, size};
 
-/// A measurement, and what was varied for it.
+/// A measurement and its varied parameters.
 pub type Varied<'a> = (&'a BTreeMap<String, Value>, &'a Measurement);
 
-/// Both ends, near and far, by names that tell them apart.
+/// Returns distinct names of both ends, near and remote.
 pub(super) fn ends<'a>(m: &'a Measurement) -> [&'a str; 2] {
     let known = |names: [&'a str; 2]| names.into_iter().find(|name| !name.is_empty());
     let (address, host) = (m.far.address.as_str(), m.request.host.as_str());
@@ -32,13 +32,13 @@ pub(super) fn arrow(m: &Measurement, way: Direction) -> String {
     }
 }
 
-/// The columns there may be.
+/// Number of possible columns.
 const COLUMNS: usize = 11;
 
-/// Which of them a table has: those alone in which there is something.
+/// Columns of a table; only those with values.
 pub(super) struct Columns {
     unit: RateUnit,
-    /// Of what the ranges are, each kind once.
+    /// What the ranges cover, each kind once.
     ranges: Vec<&'static str>,
     varied: bool,
     ceiling: bool,
@@ -47,7 +47,7 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// Those of these runs, with one for what was varied or without.
+    /// Returns the columns for these runs, with or without one for the varied parameter.
     pub fn of<'a>(runs: impl Iterator<Item = &'a Measurement> + Clone, varied: bool) -> Self {
         let directions = || runs.clone().flat_map(|run| &run.directions);
         let mut ranges: Vec<&str> = directions().filter_map(|d| Some(range(d)?.2)).collect();
@@ -104,7 +104,7 @@ impl Columns {
         m.line();
     }
 
-    /// The round trips before the load.
+    /// Writes the idle round trips.
     pub fn idle(&self, m: &mut Markup, name: &str, round_trips: String) {
         let mut cells: [String; COLUMNS] = Default::default();
         cells[0] = name.to_owned();
@@ -112,7 +112,7 @@ impl Columns {
         self.cells(m, cells);
     }
 
-    /// A direction of a run.
+    /// Writes a direction of a run.
     pub fn row(
         &self,
         m: &mut Markup,
@@ -153,7 +153,7 @@ fn range(direction: &DirectionResult) -> Option<(f64, f64, &'static str)> {
     direction.spread.filter(|spread| spread.intervals > 1)?.range()
 }
 
-/// Nanoseconds at p50, p95 and p99, in milliseconds.
+/// Returns p50, p95 and p99 in milliseconds, from nanoseconds.
 pub(super) fn quantiles(ns: [Option<f64>; 3]) -> String {
     ns.map(|ns| ns.map_or_else(|| "–".to_owned(), |ns| significant(ns / 1e6))).join(" / ")
 }

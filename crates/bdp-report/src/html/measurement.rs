@@ -1,4 +1,4 @@
-//! The report on measurements between two machines: one, several alike, or a sweep.
+//! Report on measurements between two machines: one, several of one request, or a sweep.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ use crate::markup::Markup;
 use crate::measurement::latency;
 use crate::number::percent;
 
-/// A page about measurements, whole in itself: HTML with style and drawings in it.
+/// Returns a self-contained HTML page about measurements.
 pub fn html_of_measurements(measurements: &[Varied<'_>], about: &About<'_>) -> String {
     let mut m = Markup::default();
     let Some((_, first)) = measurements.first() else {
@@ -62,7 +62,7 @@ fn line(m: &Measurement) -> Vec<String> {
     line
 }
 
-/// Measurements by what was varied, in the order in which they came.
+/// Groups measurements by varied parameters, in order of appearance.
 fn groups<'a>(measurements: &[Varied<'a>]) -> Vec<(&'a BTreeMap<String, Value>, Vec<&'a Measurement>)> {
     let mut groups: Vec<(&BTreeMap<String, Value>, Vec<&Measurement>)> = Vec::new();
     for &(params, measurement) in measurements {
@@ -88,7 +88,7 @@ fn of(m: &Measurement, way: Direction) -> Option<&DirectionResult> {
     m.directions.iter().find(|d| d.direction == way)
 }
 
-/// The run whose goodput is the (lower) median.
+/// Returns the run with the (lower) median goodput.
 fn typical<'a>(runs: &[&'a Measurement], way: Direction) -> Option<(&'a Measurement, &'a DirectionResult)> {
     let mut all: Vec<(&Measurement, &DirectionResult)> =
         runs.iter().filter_map(|m| Some((*m, of(m, way)?))).collect();
@@ -97,7 +97,7 @@ fn typical<'a>(runs: &[&'a Measurement], way: Direction) -> Option<(&'a Measurem
     all.get(middle).copied()
 }
 
-/// Runs of one request: the verdict on each direction, the figures, the charts.
+/// Writes the runs of one request: the verdict on each direction, the figures, the charts.
 fn alike(m: &mut Markup, runs: &[&Measurement]) {
     let ways = ways(runs);
     for error in runs.iter().filter_map(|r| r.error.as_deref()) {
@@ -145,7 +145,7 @@ fn alike(m: &mut Markup, runs: &[&Measurement]) {
     }
 }
 
-/// What was measured, what limits each direction and what to do, for readers who are no network engineers.
+/// Describes, for readers who are not network engineers, the measurement, what limits each direction and what to do.
 fn in_plain_language(m: &mut Markup, runs: &[&Measurement], ways: &[Direction]) {
     let all: Vec<_> = ways.iter().filter_map(|&way| typical(runs, way)).collect();
     let transfers: Vec<Transfer<'_>> =
@@ -176,7 +176,7 @@ fn in_plain_language(m: &mut Markup, runs: &[&Measurement], ways: &[Direction]) 
     plain_language::write(m, &sentences);
 }
 
-/// What bdp found to limit a direction, in its own words; the figures alone where it found nothing.
+/// Returns the verdict on a direction from its finding, or only figures without one.
 fn verdict_on(m: &Measurement, d: &DirectionResult) -> Verdict {
     let ordered = m.request.ordered.map(|ordered| ordered.of(d.direction) as f64);
     let of_ordered = ordered.map_or_else(String::new, |bps| {
@@ -190,7 +190,7 @@ fn verdict_on(m: &Measurement, d: &DirectionResult) -> Verdict {
     verdict::of_finding(&here, finding)
 }
 
-/// Round trips before the load, of one run or the medians of several, and how that row is called.
+/// Returns the idle round trips, of one run or as medians of several, and the name of the row.
 fn idle(runs: &[&Measurement]) -> Option<(String, String)> {
     let known =
         |quantile| -> Vec<f64> { runs.iter().filter_map(|run| Figure::RttIdle(quantile).of(run)).collect() };
@@ -200,7 +200,7 @@ fn idle(runs: &[&Measurement]) -> Option<(String, String)> {
     (all > 0).then(|| (name, quantiles(shown)))
 }
 
-/// The table of the terminal: the idle path, and each direction of each run.
+/// Writes the terminal's table: the idle path, and each direction of each run.
 fn figures(m: &mut Markup, runs: &[&Measurement], ways: &[Direction]) {
     let columns = Columns::of(runs.iter().copied(), false);
     m.element("div", &[("class", "scroll")], |m| {

@@ -1,4 +1,4 @@
-//! Reports as HTML pages that are whole in themselves: style and drawings inside, nothing fetched. None but that of captures has a script.
+//! Reports as self-contained HTML pages: styles and drawings are inside, nothing is fetched. Only the page on captures has a script.
 
 mod capture;
 mod comparison;

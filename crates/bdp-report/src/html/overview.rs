@@ -1,4 +1,4 @@
-//! The table of all points, as the terminal has it, with each repetition as a dot beside the model's 100 %.
+//! The terminal's table of all points, with each repetition as a dot relative to the model's 100 %.
 
 use bdp_model::case::Published;
 
@@ -9,16 +9,16 @@ use crate::style::Style;
 use crate::summary::{Ending, Point, ending, rtt_idle_text};
 use crate::varied::varied;
 
-/// Ratios to the model that the strip shows, as shares.
+/// Range of ratios to the model shown in a strip.
 const STRIP: [f64; 2] = [0.7, 1.2];
 const STRIP_SIZE: [f64; 2] = [150.0, 16.0];
-/// Dots of one strip at the most.
+/// Most dots of a strip.
 const MOST_DOTS: usize = 40;
 
-/// How text of the table and its like is laid out: with every character there is.
+/// Style of text in tables, with all characters available.
 pub(crate) const TEXT: Style = Style { unicode: true, width: u16::MAX, ..Style::plain() };
 
-/// The table.
+/// Writes the table.
 pub(crate) fn table(m: &mut Markup, points: &[Point<'_>], caption: &str) {
     let unit = unit(points);
     let some = |has: &dyn Fn(&Point<'_>) -> bool| points.iter().any(has);
@@ -99,14 +99,14 @@ pub(crate) fn table(m: &mut Markup, points: &[Point<'_>], caption: &str) {
     m.line();
 }
 
-/// The unit of all rates of a table.
+/// Returns the common unit of a table's rates.
 pub(crate) fn unit(points: &[Point<'_>]) -> RateUnit {
     RateUnit::fitting(points.iter().flat_map(|p| {
         [p.goodput_bps().map(|g| g.max), p.expected_bps().map(|e| e.median)].into_iter().flatten()
     }))
 }
 
-/// A published figure or range.
+/// Formats a published figure or range.
 pub(crate) fn range(published: Published, unit: RateUnit) -> String {
     match published {
         Published::Number(n) => unit.format(n),
@@ -114,7 +114,7 @@ pub(crate) fn range(published: Published, unit: RateUnit) -> String {
     }
 }
 
-/// Each valid repetition as a dot by its share of the model; INVALID ones crossed.
+/// Draws each valid repetition as a dot by its ratio to the model; INVALID ones crossed.
 fn strip(m: &mut Markup, point: &Point<'_>) {
     let [width, height] = STRIP_SIZE;
     let at = |ratio: f64| {
@@ -145,7 +145,7 @@ fn strip(m: &mut Markup, point: &Point<'_>) {
                     let d = format!("M{left} 5L{right} 11M{left} 11L{right} 5");
                     m.void("path", &[("class", "cross"), ("d", &d)]);
                 }
-                // An arrow head at the end that it lies beyond.
+                // An arrow head marks a value beyond the end.
                 (true, true) => {
                     let (tip, back) = if ratio < 1.0 { (left, right) } else { (right, left) };
                     let d = format!("M{back} 4L{tip} 8L{back} 12");

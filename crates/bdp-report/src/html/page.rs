@@ -1,33 +1,33 @@
-//! The page about the charts: head, style sheet, figures with their captions, tables.
+//! The page around the charts: head, style sheet, figures with captions, tables.
 
 use super::glossary::glossary;
 use super::patterns;
 use crate::markup::Markup;
 use crate::svg::{Chart, number};
 
-/// What a page says of a run beside its records.
+/// Information about a run besides its records.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct About<'a> {
     /// The run's id in the store.
     pub run: Option<&'a str>,
-    /// What its owner calls it.
+    /// Label given by the user.
     pub label: Option<&'a str>,
-    /// The command line that started it.
+    /// Command line that started the run.
     pub command: Option<&'a str>,
-    /// When it started, as text to be printed.
+    /// Start time, as text.
     pub started: Option<&'a str>,
-    /// Cases that were planned; there may be fewer so far.
+    /// Number of planned cases; fewer may exist so far.
     pub planned: Option<usize>,
-    /// Path of the store that keeps the run, where it is not the default one.
+    /// Path of the store with the run, unless it is the default.
     pub store: Option<&'a str>,
-    /// The page's title, in place of the one that bdp makes.
+    /// Title of the page, in place of the generated one.
     pub title: Option<&'a str>,
-    /// What its author adds, below the title.
+    /// Author's note, below the title.
     pub note: Option<&'a str>,
 }
 
 impl About<'_> {
-    /// Begins a page: its title, which is `otherwise` where its author chose none, the note, and the facts in a line. Returns
+    /// Starts a page with its title (`otherwise` if the author chose none), the note, and a line of facts. Returns
     /// the title.
     pub(crate) fn begin(
         &self,
@@ -41,12 +41,12 @@ impl About<'_> {
         title
     }
 
-    /// The title, which it returns, and the note.
+    /// Writes title and note; returns the title.
     pub(crate) fn heading(&self, m: &mut Markup, otherwise: String) -> String {
         let title = self.title.map_or(otherwise, str::to_owned);
         m.leaf("h1", &[], &title);
         m.line();
-        // A paragraph for each block of lines that the author set apart.
+        // A paragraph for each block of lines separated by an empty line.
         for paragraph in self.note.into_iter().flat_map(|note| note.split("\n\n")) {
             if !paragraph.trim().is_empty() {
                 m.leaf("p", &[("class", "authors-note")], paragraph.trim());
@@ -56,7 +56,7 @@ impl About<'_> {
         title
     }
 
-    /// The facts in a line.
+    /// Returns the facts in a line.
     pub(crate) fn line(&self, further: impl IntoIterator<Item = String>) -> String {
         let own = [
             self.label.map(str::to_owned),
@@ -67,19 +67,19 @@ impl About<'_> {
     }
 }
 
-/// A script that a page holds, and the SHA-256 of its text, in base64, by which the page lets it and no other run.
+/// Script of a page, and the base64 SHA-256 of its text, with which the page allows only this script.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Script {
     pub text: &'static str,
     pub sha256: &'static str,
 }
 
-/// A whole page of its own: nothing in it is fetched from anywhere.
+/// Returns a complete page that fetches nothing.
 pub(crate) fn page(title: &str, body: Markup) -> String {
     page_with(None, title, body)
 }
 
-/// The same with a script at its end.
+/// Returns a complete page with a script at its end.
 pub(crate) fn page_with(script: Option<Script>, title: &str, body: Markup) -> String {
     let mut policy = "default-src 'none'; style-src 'unsafe-inline'".to_owned();
     if let Some(Script { sha256, .. }) = script {
@@ -97,7 +97,7 @@ pub(crate) fn page_with(script: Option<Script>, title: &str, body: Markup) -> St
                 "meta",
                 &[("name", "generator"), ("content", concat!("bdp ", env!("CARGO_PKG_VERSION")))],
             );
-            // Whatever slipped through would still be loaded by nobody.
+            // Prevents loading of anything that slipped through.
             m.void(
                 "meta",
                 &[("http-equiv", "Content-Security-Policy"), ("content", &policy)],
@@ -133,7 +133,7 @@ pub(crate) fn page_with(script: Option<Script>, title: &str, body: Markup) -> St
     m.into_string()
 }
 
-/// The sign of a key, as the chart has it.
+/// Sign of a key, as in the chart.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Sign {
     /// A line of this class.
@@ -142,7 +142,7 @@ pub(crate) enum Sign {
     Dot(&'static str),
     /// A dot on a line of these classes.
     DotOnLine(&'static str, &'static str),
-    /// A filled field of this class.
+    /// A filled area of this class.
     Field(&'static str),
     /// A cross.
     Cross,
@@ -150,7 +150,7 @@ pub(crate) enum Sign {
     Tick(&'static str),
 }
 
-/// A chart with what it shows, the meaning of its signs, and notes.
+/// A chart with caption, key and notes.
 pub(crate) struct Figure<'a> {
     pub title: &'a str,
     pub keys: Vec<(Sign, String)>,
@@ -158,7 +158,7 @@ pub(crate) struct Figure<'a> {
     pub chart: Drawn,
 }
 
-/// A chart, as shapes or, where it has parts of its own, as elements.
+/// A chart, as shapes or, if it has parts of its own, as elements.
 pub(crate) enum Drawn {
     Chart(Chart),
     Markup(Markup),
@@ -177,7 +177,7 @@ impl From<Markup> for Drawn {
 }
 
 impl Figure<'_> {
-    /// Writes it.
+    /// Writes the figure.
     pub fn write(self, m: &mut Markup) {
         m.element("figure", &[], |m| {
             m.element("figcaption", &[], |m| {
@@ -237,17 +237,17 @@ pub(crate) struct Heading {
     pub number: bool,
 }
 
-/// A heading over words.
+/// Returns a heading over words.
 pub(crate) fn words(text: &str) -> Heading {
     Heading { text: text.to_owned(), number: false }
 }
 
-/// A heading over numbers.
+/// Returns a heading over numbers.
 pub(crate) fn numbers(text: impl Into<String>) -> Heading {
     Heading { text: text.into(), number: true }
 }
 
-/// The head of a table.
+/// Writes the head of a table.
 pub(crate) fn head(m: &mut Markup, headings: &[Heading]) {
     m.element("thead", &[], |m| {
         m.element("tr", &[], |m| {
@@ -260,13 +260,13 @@ pub(crate) fn head(m: &mut Markup, headings: &[Heading]) {
     m.line();
 }
 
-/// A small drawing within a line or a cell.
+/// Writes a small drawing within a line or a cell.
 pub(crate) fn inline(m: &mut Markup, [width, height]: [f64; 2], label: &str, draw: impl FnOnce(&mut Markup)) {
     let view = format!("0 0 {} {}", number(width), number(height));
     m.element("svg", &[("viewBox", &view), ("role", "img"), ("aria-label", label)], draw);
 }
 
-/// Facts in two columns, name and value; those without a value are left out.
+/// Writes facts in two columns, name and value; those without a value are omitted.
 pub(crate) fn facts(m: &mut Markup, caption: &str, rows: &[(String, String)]) {
     if rows.iter().all(|(_, value)| value.is_empty()) {
         return;

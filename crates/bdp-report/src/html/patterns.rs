@@ -1,19 +1,19 @@
-//! How the states of a sender's time are told apart: a kind of states has a colour, and each state a pattern of its own upon it.
+//! Colours and patterns of the sender's time states: a colour for each kind of state, and a pattern for each state.
 
 use bdp_model::facts::TimeState;
 
 use crate::markup::Markup;
 use crate::svg::number;
 
-/// What is drawn upon a tile in the paper's colour.
+/// Shape drawn on a tile in the paper's colour.
 enum Upon {
     Lines(&'static str),
-    /// The same, wider.
+    /// Wider lines.
     Bars(&'static str),
     Dot,
 }
 
-/// A state's colour is that of its kind, its pattern its own: both by the style sheet, where this is a class.
+/// Returns the style class of a state: its kind's colour with its own pattern.
 pub(crate) const fn class(state: TimeState) -> &'static str {
     match state {
         TimeState::Unanswered => "state-unanswered",
@@ -45,8 +45,8 @@ pub(crate) const fn class(state: TimeState) -> &'static str {
     }
 }
 
-/// The patterns, each with the name of its class; what is not here is filled with a colour alone. Colour, side of a tile, how it is
-/// turned, and what is upon it.
+/// Patterns by state with class name, tile size, rotation and shape; states not listed have a plain
+/// colour.
 const PATTERNS: [(TimeState, &str, f64, &str, Upon); 22] = [
     (TimeState::SlowStart, "fill-third", 6.0, "rotate(45)", Upon::Lines("M0 3H6")),
     (TimeState::CongestionAvoidance, "fill-third", 5.0, "", Upon::Dot),
@@ -72,7 +72,7 @@ const PATTERNS: [(TimeState, &str, f64, &str, Upon); 22] = [
     (TimeState::Nagle, "fill-model", 6.0, "rotate(45)", Upon::Lines("M0 3H6")),
 ];
 
-/// Writes them, where a page needs any: once for all of its charts.
+/// Writes the patterns if a page needs any, once for all charts.
 pub(crate) fn write(m: &mut Markup, page: &Markup) {
     if !PATTERNS.iter().any(|pattern| page.contains(class(pattern.0))) {
         return;

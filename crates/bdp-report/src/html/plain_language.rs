@@ -1,4 +1,4 @@
-//! A paragraph for readers who are no network engineers: what was measured, what limits it, and what to do.
+//! A paragraph for readers who are not network engineers: what was measured, what limits it, and what to do.
 
 use bdp_model::finding::Finding;
 use bdp_model::record::RttReport;
@@ -9,20 +9,20 @@ use crate::finding::reason;
 use crate::markup::Markup;
 use crate::number::three_digits;
 
-/// Transfers that are described one by one.
+/// Most transfers described individually.
 const MOST_TRANSFERS: usize = 3;
 
-/// A transfer, as the paragraph describes it.
+/// A transfer to describe.
 pub(crate) struct Described<'a> {
-    /// The host that sends.
+    /// Sending host.
     pub from: &'a str,
-    /// The host that receives.
+    /// Receiving host.
     pub to: &'a str,
     /// Goodput.
     pub goodput_bps: f64,
-    /// What limits it, where that was asked.
+    /// What limits the transfer, if analysed.
     pub finding: Option<&'a Finding>,
-    /// Its round trips.
+    /// Round trips of the transfer.
     pub rtt: &'a RttReport,
 }
 
@@ -35,8 +35,8 @@ pub(crate) fn write(m: &mut Markup, sentences: &[String]) {
     m.line();
 }
 
-/// Sentences about transfers: how fast each was, why, what would change it, and how long answers took meanwhile. None is
-/// said twice.
+/// Returns sentences on transfers: the speed of each, its reason, the remedy, and response times meanwhile, without
+/// repetition.
 pub(crate) fn sentences(transfers: &[Described<'_>]) -> Vec<String> {
     let mut sentences: Vec<String> = Vec::new();
     for transfer in transfers.iter().take(MOST_TRANSFERS) {
@@ -60,7 +60,7 @@ pub(crate) fn sentences(transfers: &[Described<'_>]) -> Vec<String> {
     sentences
 }
 
-/// How long answers took under load, where that is noticeably longer than before.
+/// Returns the response time under load, if it is noticeably longer than when idle.
 fn delay(rtt: &RttReport) -> Option<String> {
     let (idle, loaded) = (rtt.idle?.p50, rtt.loaded?.p95?);
     let ms = |ns: u64| three_digits(ns as f64 / 1e6);

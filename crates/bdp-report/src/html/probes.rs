@@ -1,4 +1,4 @@
-//! Round trips of probes one by one, above the goodput on the same time axis; those without an answer as ticks below.
+//! Individual round trips of probes, above the goodput on the same time axis, with unanswered probes as ticks below.
 
 use bdp_model::probes::{ProbeOutcome, ProbePoint, ProbeSeries};
 
@@ -7,17 +7,17 @@ use super::series::{Thinned, thin};
 use crate::number::three_digits;
 use crate::svg::{Axis, Drawing, Frame};
 
-/// Round trips that are drawn at the most.
+/// Most round trips drawn.
 const MOST: usize = 600;
 const DOT: f64 = 1.7;
 
-/// Where they are drawn: the round trips from bottom to top, and the ticks.
+/// Vertical positions: round trips from bottom to top, and ticks.
 pub(crate) struct Place {
     pub(crate) round_trips: [f64; 2],
     pub(crate) ticks: [f64; 2],
 }
 
-/// Draws the probes of the time that the axis shows.
+/// Draws the probes within the axis.
 pub(crate) fn draw(
     drawing: &mut Drawing,
     series: &ProbeSeries,

@@ -1,4 +1,4 @@
-//! What a sweep varied, read from its values.
+//! The quantity varied by a sweep, derived from its values.
 
 use bdp_model::curve as model;
 use bdp_model::parameter::{self, Parameter, Unit};
@@ -9,10 +9,10 @@ use super::flight::size_label;
 use super::timeline::plain;
 use crate::summary::Point;
 
-/// A curve needs so many points.
+/// Fewest points of a curve.
 pub(crate) const LEAST_POINTS: usize = 3;
 
-/// What was varied, in one unit.
+/// The varied quantity, in one unit.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Quantity {
     pub path: String,
@@ -21,13 +21,13 @@ pub(crate) struct Quantity {
 }
 
 impl Quantity {
-    /// That of a curve's axis.
+    /// Returns the quantity of a curve's axis.
     pub fn of_axis(axis: model::Axis) -> Self {
         let parameter = Parameter::of_axis(axis);
         Self { path: parameter.name.to_owned(), unit: parameter.unit, parameter }
     }
 
-    /// That of a parameter with these values; `None` where they are not of one unit.
+    /// Returns the quantity of a parameter with these values; `None` if their units differ.
     fn of<'v>(path: &str, values: impl IntoIterator<Item = &'v Value>) -> Option<Self> {
         let parameter = Parameter::at(path);
         let mut units = values.into_iter().map(|value| read(&parameter, value).map(|q| q.unit));
@@ -64,7 +64,7 @@ impl Quantity {
     }
 }
 
-/// What a curve among these points runs along: the window where it is swept, else the quantity with the most values.
+/// Returns the quantity along which these points form a curve: the window if it is swept, otherwise the one with the most values.
 pub(crate) fn axis(points: &[Point<'_>]) -> Option<Quantity> {
     let first = points.first()?;
     let distinct = |path: &String| {

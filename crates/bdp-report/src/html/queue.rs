@@ -1,4 +1,4 @@
-//! How full the queues of links were over time.
+//! Queue occupancy of links over time.
 
 use bdp_model::record::{DirectionFidelity, Record};
 
@@ -8,14 +8,14 @@ use super::timeline::{MOST, plain};
 use crate::number::three_digits;
 use crate::svg::{Axis, Drawing, Frame, GUTTER, MARGIN, WIDTH};
 
-/// Directions that are drawn; the record has all.
+/// Most directions drawn; the record has all.
 const MOST_QUEUES: usize = 4;
 const PACKETS: [f64; 2] = [120.0, 8.0];
 const DELAY: [f64; 2] = [250.0, 146.0];
-/// Below the lower axis.
+/// Height of the labels below the lower axis.
 const LABELS: f64 = 26.0;
 
-/// A figure for each direction whose queue was noted and in which a packet waited, those that waited longest first.
+/// Returns a figure for each direction whose queue was recorded and had waiting packets, longest wait first.
 pub(crate) fn figures(record: &Record, title: &str) -> Vec<Figure<'static>> {
     let waited = |d: &DirectionFidelity| {
         let samples = d.queue_samples.as_ref()?;

@@ -1,4 +1,4 @@
-//! Repetitions as dots, and beside each row its median with the range of the values.
+//! Repetitions as dots, with median and range next to each row.
 
 use bdp_model::comparison::Interval;
 
@@ -12,7 +12,7 @@ use crate::summary::{Ending, Point, Spread, ending};
 use crate::svg::{Anchor, Axis, Drawing, Frame, MARGIN, WIDTH};
 use crate::varied::varied;
 
-/// The figures of all repetitions, beside models of loss and what was published; nothing where too few were repeated.
+/// Writes the figures of all repetitions, with loss models and published values; nothing if there are too few repetitions.
 pub(crate) fn table(m: &mut Markup, points: &[Point<'_>]) {
     for table in Table::all(points, &TEXT) {
         m.element("div", &[("class", "scroll")], |m| {
@@ -53,19 +53,19 @@ fn table_row(m: &mut Markup, row: &repeated::Row, unit: RateUnit) {
 }
 
 const ROW: f64 = 34.0;
-/// Rows at the most; the table has all.
+/// Most rows; the table has all.
 const MOST_ROWS: usize = 24;
-/// Values further apart than this need a logarithmic axis.
+/// Ratio of values above which a logarithmic axis is needed.
 const LOGARITHMIC_FROM: f64 = 20.0;
 
-/// A row: a name, its values, which of them count, and the model's figure.
+/// A row: name, values, which of them are valid, and the model's figure.
 pub(crate) struct Row {
     pub name: String,
     pub values_bps: Vec<(f64, bool)>,
     pub model_bps: Option<f64>,
 }
 
-/// The figure of a lab run; `None` where nothing was repeated.
+/// Returns the figure of a lab run; `None` if nothing was repeated.
 pub(crate) fn figure(points: &[Point<'_>], title: &str) -> Option<Figure<'static>> {
     let rows = points.iter().map(|point| {
         let what = varied(point, &TEXT, Some("segment"));
@@ -107,7 +107,7 @@ impl Row {
         self.model_bps.filter(|&model| x.holds(model))
     }
 
-    /// The interval of the median, in a sentence.
+    /// Returns the confidence interval of the median, as a sentence.
     fn interval(&self, unit: RateUnit) -> Option<String> {
         let counting: Vec<f64> = self.counting().collect();
         let interval = Interval::of_median(&counting)?;
@@ -131,7 +131,7 @@ impl Row {
     }
 }
 
-/// The figure of any rows; `None` where none has more than one value.
+/// Returns the figure of any rows; `None` if none has several values.
 pub(crate) fn draw(mut rows: Vec<Row>, title: &str) -> Option<Figure<'static>> {
     for row in &mut rows {
         row.values_bps.retain(|(bps, _)| bps.is_finite() && *bps > 0.0);

@@ -1,6 +1,6 @@
-//! Sentences out of the words of findings.
+//! Sentences from the wording of findings.
 
-/// With a capital at its beginning, unless that is a name of the system's such as `tcp_rmem`, and a full stop at its end.
+/// Adds a leading capital, except for system names such as `tcp_rmem`, and a full stop.
 pub(super) fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let named = text.split(' ').next().is_some_and(|word| word.contains(['_', '.']));
@@ -8,7 +8,7 @@ pub(super) fn sentence(text: &str) -> String {
     format!("{}{}{}", first.unwrap_or_default(), letters.as_str(), stop(text))
 }
 
-/// The full stop that a text lacks.
+/// Returns the full stop if the text lacks one.
 pub(super) fn stop(text: &str) -> &'static str {
     if text.ends_with(['.', '!', '?']) { "" } else { "." }
 }

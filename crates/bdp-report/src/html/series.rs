@@ -1,14 +1,14 @@
-//! Readings made fewer without hiding what stands out.
+//! Reduction of readings that preserves outliers.
 
-/// Readings, and how many of the original ones stand behind each pair.
+/// Readings, and how many original ones each pair represents.
 pub(crate) struct Thinned {
     pub points: Vec<[f64; 2]>,
-    /// 1 where none was left out.
+    /// 1 if none was omitted.
     pub stride: usize,
 }
 
-/// At most about `most` of the points `[at, value]`: where there are more, the smallest and the largest of each group of
-/// neighbours, in their order, so that no peak is lost.
+/// Returns about `most` of the points `[at, value]` or fewer: of each group of neighbours, the smallest and the largest in order,
+/// so that no peak is lost.
 pub(crate) fn thin(points: &[[f64; 2]], most: usize) -> Thinned {
     if points.len() <= most {
         return Thinned { points: points.to_vec(), stride: 1 };

@@ -1,4 +1,4 @@
-//! Flows and transfers that share a path: the tables that the terminal prints.
+//! Flows and transfers that share a path, in the terminal's tables.
 
 use super::overview::TEXT;
 use super::page::{head, numbers, words};
@@ -7,7 +7,7 @@ use crate::markup::Markup;
 use crate::number::RateUnit;
 use crate::summary::Point;
 
-/// The tables of flows, paths and transfers, as far as there are any, and the seeds of repetitions.
+/// Writes the tables of flows, paths and transfers that have content, and the seeds of repetitions.
 pub(crate) fn tables(m: &mut Markup, points: &[Point<'_>]) {
     let unit = RateUnit::fitting(points.iter().filter_map(|p| p.goodput_bps()).map(|g| g.max));
     if let Some((columns, _)) = crate::flows::columns(points, unit, &TEXT) {

@@ -1,11 +1,11 @@
-//! Goodput of each stream of a transfer, where there are several.
+//! Goodput of each stream of a transfer, if there are several.
 
 use super::page::{head, numbers, words};
 use crate::markup::Markup;
 use crate::measurement::stream_rows;
 use crate::number::RateUnit;
 
-/// A table with a column for each transfer, by its name; nothing where none has more than one stream.
+/// Writes a table with a column for each named transfer; nothing if none has several streams.
 pub(crate) fn table(m: &mut Markup, transfers: &[(String, &[f64])]) {
     let rates: Vec<&[f64]> = transfers.iter().map(|(_, rates)| *rates).collect();
     let Some((names, columns)) = stream_rows(&rates, false) else { return };

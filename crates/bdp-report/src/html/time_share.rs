@@ -1,4 +1,4 @@
-//! Where the time went: a bar of the states' shares, and below it, on the time axis of the other charts, each stretch as a column.
+//! Time spent: a bar with the share of each state, and below it a column for each interval on the common time axis.
 
 use std::collections::BTreeMap;
 
@@ -12,22 +12,22 @@ use crate::number::{percent, three_digits};
 use crate::svg::{Anchor, Axis, Drawing, Frame, GUTTER, MARGIN, WIDTH, number};
 use crate::time_spent::{about, words};
 
-/// Top and bottom of the bar, and the line of what its parts are.
+/// Top and bottom of the bar, and baseline of its labels.
 const BAR: [f64; 2] = [6.0, 30.0];
 const NAMES: f64 = 44.0;
-/// Bottom and top of the band.
+/// Bottom and top of the columns.
 const BAND: [f64; 2] = [172.0, 62.0];
-/// The beginning that does not count, above the band.
+/// Mark of the omitted start, above the columns.
 const OMITTED: [f64; 2] = [53.0, 59.0];
 const HEIGHT: f64 = 198.0;
-/// A smaller share has no place.
+/// Smallest share that is drawn.
 const LEAST: f64 = 0.0005;
-/// From this share on the key says what a state is.
+/// Smallest share for which the key explains the state.
 const EXPLAINED: f64 = 0.05;
-/// Width of a character of a name.
+/// Width of a character in a label.
 const CHARACTER: f64 = 6.4;
 
-/// The figure; `None` where the sender's kernel does not keep these clocks.
+/// Returns the figure; `None` if the sender's kernel does not measure these times.
 pub(crate) fn figure(transfer: &Transfer<'_>, title: &str) -> Option<Figure<'static>> {
     let whole = transfer.time_spent.as_ref()?;
     let counted = whole.clone().since(transfer.omit_ns);
@@ -35,7 +35,7 @@ pub(crate) fn figure(transfer: &Transfer<'_>, title: &str) -> Option<Figure<'sta
     let last = whole.stretches.last()?.to_ns as f64 / 1e9;
     let x = Axis::linear([0.0, last], [GUTTER, WIDTH - MARGIN]);
     let mut drawing = Drawing::default();
-    // In the order in which they are stacked, not of their size: a state has its place.
+    // In stacking order rather than by size, so that each state has a fixed position.
     let shares: Vec<(TimeState, f64)> = TimeState::ALL
         .iter()
         .map(|&state| (state, counted.share(state)))
@@ -70,13 +70,13 @@ pub(crate) fn figure(transfer: &Transfer<'_>, title: &str) -> Option<Figure<'sta
     })
 }
 
-/// The shares side by side, each with its name where there is room.
+/// Draws the shares side by side, each labelled if there is room.
 fn bar(drawing: &mut Drawing, shares: &[(TimeState, f64)]) {
     let width = WIDTH - MARGIN - GUTTER;
     let mut x = GUTTER;
     for &(state, share) in shares {
         let own = share * width;
-        // A gap of one unit separates neighbours without their colours.
+        // A gap of one unit separates neighbours even without colour.
         drawing.rect([x, BAR[0]], [(own - 1.0).max(0.5), BAR[1] - BAR[0]], class(state));
         let room = |text: &str| text.chars().count() as f64 * CHARACTER <= own;
         let named = format!("{} {}", words(state), percent(share));
@@ -90,7 +90,7 @@ fn bar(drawing: &mut Drawing, shares: &[(TimeState, f64)]) {
     }
 }
 
-/// The shares of each stretch, one upon the other; of many stretches neighbours are put together. Says of how many a column is.
+/// Draws the stacked shares of each interval, merging neighbours if there are many; returns how many intervals a column covers.
 fn band(drawing: &mut Drawing, stretches: &[Stretch], x: Axis) -> usize {
     let frame = Frame { x, y: Axis::linear([0.0, 1.0], BAND) };
     frame.rules(drawing, &[0.0, 0.5, 1.0], "", percent);

@@ -1,4 +1,4 @@
-//! Round trips of probes, goodput, and the round trip as TCP smooths it, one above the other on one time axis; lost probes and
+//! Round trips of probes, goodput, and TCP's smoothed round trip, stacked on a common time axis, with lost probes and
 //! retransmissions as ticks between them.
 
 use crate::finding::rate;
@@ -11,19 +11,19 @@ use super::transfer::Transfer;
 use crate::number::{RateUnit, three_digits};
 use crate::svg::{Axis, Drawing, Frame, GUTTER, MARGIN, WIDTH};
 
-/// Steps of the goodput, and readings of other curves, at the most.
+/// Most steps of the goodput and readings of other curves.
 pub(crate) const MOST: usize = 360;
 
-/// What is drawn where, from the bottom to the top of each; all but probes below those, where there are any.
+/// Vertical positions of the parts, bottom and top of each; those after the probes move up if there are none.
 const PROBES: Place = Place { round_trips: [108.0, 8.0], ticks: [120.0, 130.0] };
 const BELOW_PROBES: f64 = 136.0;
 const GOODPUT: [f64; 2] = [150.0, 8.0];
 const TICKS: [f64; 2] = [164.0, 174.0];
 const RTT: [f64; 2] = [290.0, 186.0];
-/// Below the lower axis.
+/// Height of the labels below the lower axis.
 const LABELS: f64 = 26.0;
 
-/// The figure; `None` where there are no readings over time.
+/// Returns the figure; `None` if there are no readings over time.
 pub(crate) fn figure(transfer: &Transfer<'_>, title: &str) -> Option<Figure<'static>> {
     let (intervals, stride) = transfer.intervals(MOST);
     let last = intervals.last()?[1];
@@ -39,7 +39,7 @@ pub(crate) fn figure(transfer: &Transfer<'_>, title: &str) -> Option<Figure<'sta
     let bottom = if has_round_trips { rtt_place[0] } else { goodput_place[0] };
     let top = if series.is_some() { PROBES.round_trips[1] } else { goodput_place[1] };
     let omit = transfer.omit_ns as f64 / 1e9;
-    // A reading never falls on the first byte itself.
+    // A reading is never at the first byte itself.
     if omit > 0.0 {
         drawing.rect([x.at(0.0), top], [x.at(omit) - x.at(0.0), bottom - top], "shade");
         keys.push((Sign::Field("shade"), format!("first {} s: not in the figures", three_digits(omit))));
@@ -114,7 +114,7 @@ fn goodput(
     keys: &mut Vec<(Sign, String)>,
 ) {
     let largest = intervals.iter().map(|i| i[2]).fold(transfer.goodput_bps, f64::max);
-    // A level far above the curve would flatten it: the bar above shows that distance.
+    // A level far above the curve would flatten it; the bar above shows that distance.
     let near = |level: f64| level > 0.0 && level < largest * 1.6;
     let levels = [
         transfer.ceiling.as_ref().map(|c| (c.goodput_bps, "ceiling", "level")),
@@ -133,7 +133,7 @@ fn goodput(
     drawing.polyline(steps.map(|[at, bps]| Some(frame.at(at, bps))), "here");
 }
 
-/// Middle of each interval in which segments were retransmitted, and how many.
+/// Returns the middle of each interval with retransmitted segments, and their number.
 fn retransmissions(transfer: &Transfer<'_>) -> Vec<(f64, u64)> {
     let counts: Vec<(u64, u64)> =
         transfer.sent.iter().filter_map(|s| Some((s.at_ns, s.retransmits?))).collect();
@@ -178,7 +178,7 @@ fn round_trips(
     }
 }
 
-/// A round value as it is: `0.5`, `20`, `1000`.
+/// Formats a round value plainly: `0.5`, `20`, `1000`.
 pub(crate) fn plain(value: f64) -> String {
     let rounded = (value * 1e6).round() / 1e6;
     format!("{rounded}")

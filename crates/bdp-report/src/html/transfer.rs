@@ -1,4 +1,4 @@
-//! One flow's data in one direction, be it of the lab or of a measurement: what the charts are drawn from.
+//! Data of one flow in one direction, from the lab or a measurement, for the charts.
 
 use bdp_model::facts::{Facts, TimeSpent, WindowBound};
 use bdp_model::measurement::{Ceiling, Direction, DirectionResult, Measurement};
@@ -7,10 +7,10 @@ use bdp_model::record::{ReceiverSample, Record, SenderSample};
 
 use super::measured_table::ends;
 
-/// An interval of the goodput takes about so many round trips at least.
+/// Minimum length of a goodput interval in round trips.
 const ROUND_TRIPS: u64 = 4;
 
-/// A transfer. What bounds it is as the rules have it, so that charts and findings give the same figures.
+/// A transfer. Its bounds are those of the rules, so that charts and findings agree.
 #[derive(Default)]
 pub(crate) struct Transfer<'a> {
     pub from: &'a str,
@@ -20,32 +20,32 @@ pub(crate) struct Transfer<'a> {
     pub streams: usize,
     pub mss_bytes: Option<u64>,
     pub retransmits: Option<u64>,
-    /// Whether it is of datagrams, of which no kernel keeps round trips, windows and retransmissions.
+    /// Whether the transfer is of datagrams, for which no kernel has round trips, windows and retransmissions.
     pub is_udp: bool,
     pub received: &'a [ReceiverSample],
     pub sent: &'a [SenderSample],
-    /// Probes beside it, since its first byte.
+    /// Concurrent probes, with times from the first byte.
     pub probes: Option<ProbeSeries>,
     /// Smallest idle round trip between its own hosts.
     pub rtt_min_ns: Option<u64>,
-    /// What the receive window allows.
+    /// Rate allowed by the receive window.
     pub window_bound: Option<WindowBound>,
-    /// Share of the readings in which no further segment fitted the receive window.
+    /// Share of readings in which no further segment fitted the receive window.
     pub window_full: Option<f64>,
-    /// The most that the path can carry.
+    /// Upper limit of the path.
     pub ceiling: Option<Ceiling>,
-    /// The rate that was bought.
+    /// Rate ordered from the provider.
     pub ordered_bps: Option<f64>,
-    /// Ceiling x idle round trip, each stream's share.
+    /// Ceiling x idle round trip, per stream.
     pub needed_bytes: Option<f64>,
-    /// Goodput x idle round trip, each stream's share.
+    /// Goodput x idle round trip, per stream.
     pub carried_bytes: Option<f64>,
-    /// Where the sender's time went.
+    /// Time spent by the sender in each state.
     pub time_spent: Option<TimeSpent>,
 }
 
 impl<'a> Transfer<'a> {
-    /// A flow of a case.
+    /// Returns the transfer of a case's flow.
     pub fn of_flow(record: &'a Record, index: usize) -> Option<Self> {
         let flow = record.flows.get(index)?;
         let all = Self {
@@ -65,7 +65,7 @@ impl<'a> Transfer<'a> {
         Some(all.bounded(&Facts::emulated(record, index)?))
     }
 
-    /// A direction of a measurement.
+    /// Returns the transfer of a measured direction.
     pub fn of_direction(m: &'a Measurement, d: &'a DirectionResult) -> Self {
         let [near, far] = ends(m);
         let (from, to) = match d.direction {
@@ -94,7 +94,7 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// A way of a captured connection.
+    /// Returns the transfer of one direction of a captured connection.
     pub fn of_capture(facts: &'a Facts) -> Self {
         let all = Self {
             from: &facts.sender.name,
@@ -128,20 +128,20 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// `near → far`.
+    /// Returns `near → far`.
     pub fn name(&self) -> String {
         format!("{} → {}", self.from, self.to)
     }
 
-    /// Start and end in seconds, and goodput between, of neighbouring readings; `most` intervals at the most, and none
-    /// much shorter than [`ROUND_TRIPS`] round trips: below that, a curve shows single windows come in. Neighbours are
-    /// put together for that. With it, how many readings make one.
+    /// Returns intervals as start, end (seconds) and goodput, at most `most`, none much shorter than [`ROUND_TRIPS`] round trips:
+    /// a shorter one would show the arrival of single windows. Neighbouring readings are merged
+    /// for that; also returns how many readings make an interval.
     pub fn intervals(&self, most: usize) -> (Vec<[f64; 3]>, usize) {
         let readings = self.received.len().saturating_sub(1);
         let apart_ns = self.received.last().map_or(0, |l| l.at_ns) / readings.max(1) as u64;
         let least_ns = ROUND_TRIPS * self.rtt_min_ns.unwrap_or(0);
         let patient = (least_ns as f64 / apart_ns.max(1) as f64).round() as usize;
-        // A short flow keeps some intervals, whatever its round trip.
+        // A short flow keeps a few intervals, whatever its round trip.
         let patient = patient.min(readings / 8);
         let stride = readings.div_ceil(most.max(1)).max(patient).max(1);
         let mut chosen: Vec<&ReceiverSample> = self.received.iter().step_by(stride).collect();
@@ -149,7 +149,7 @@ impl<'a> Transfer<'a> {
         {
             chosen.push(last);
         }
-        // What is left at the end joins the last interval, so that none is too short.
+        // The rest at the end is added to the last interval, so that none is too short.
         if let [.., _, before, last] = chosen.as_slice()
             && 2 * (last.at_ns - before.at_ns) < stride as u64 * apart_ns
         {

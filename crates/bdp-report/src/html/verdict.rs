@@ -1,4 +1,5 @@
-//! What came out, in a sentence, and a bar: reached, window / RTT, ceiling.
+//! The result in a sentence, and a bar: reached, window
+//! RTT, ceiling.
 
 use bdp_model::finding::Finding;
 use bdp_model::measurement::Ceiling;
@@ -12,22 +13,22 @@ use crate::markup::Markup;
 use crate::number::percent;
 use crate::svg::{Anchor, Axis, Drawing, MARGIN, WIDTH};
 
-/// What the mark of a window's bound has in it.
+/// Text in the mark of a window's bound.
 const WINDOW_MARK: &str = "window / RTT";
-/// Height of a name in the largest type.
+/// Height of a name in the largest font size.
 const ROW: f64 = 22.0;
 
-/// A verdict: what stands out, and why.
+/// A verdict: headline and reason.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Verdict {
     /// In large type.
     pub headline: String,
-    /// Below it, with the numbers.
+    /// Text below the headline, with the numbers.
     pub why: String,
 }
 
 impl Verdict {
-    /// Writes it.
+    /// Writes the verdict.
     pub fn write(&self, m: &mut Markup) {
         m.element("p", &[("class", "verdict")], |m| m.leaf("b", &[], &self.headline));
         m.line();
@@ -38,7 +39,7 @@ impl Verdict {
     }
 }
 
-/// What bdp found to limit a transfer, in its own words, after `here`.
+/// Returns the verdict from a finding, after `here`.
 pub(crate) fn of_finding(here: &str, finding: &Finding) -> Verdict {
     let claim = finding::claim(finding);
     let lines = finding::lines(finding);
@@ -51,7 +52,7 @@ pub(crate) fn of_finding(here: &str, finding: &Finding) -> Verdict {
     Verdict { headline: format!("{here}: {}.", claim.trim_end_matches('.')), why }
 }
 
-/// What to change, and what is missing, of the finding that binds; then what stands beside it, with the same.
+/// Writes the remedy and missing facts of the binding finding, then those of the others.
 pub(crate) fn further(m: &mut Markup, findings: &[Finding]) {
     let Some((binding, beside)) = findings.split_first() else { return };
     changes(m, binding);
@@ -74,7 +75,7 @@ fn changes(m: &mut Markup, finding: &Finding) {
     }
 }
 
-/// The verdict on a transfer of which the rules know no limit, from the bounds that are known and the model's goodput with its terms.
+/// Returns the verdict on a transfer without a finding, from the known bounds and the model's goodput with its terms.
 pub(crate) fn of_transfer(transfer: &Transfer<'_>, model: Option<(f64, &str)>) -> Verdict {
     let reached = transfer.goodput_bps;
     let here = format_bps(reached);
@@ -139,17 +140,17 @@ pub(crate) fn of_transfer(transfer: &Transfer<'_>, model: Option<(f64, &str)>) -
     Verdict { headline, why }
 }
 
-/// The bar: reached as a field, bounds as upright marks with their names.
+/// Draws the bar: goodput reached as an area, bounds as vertical marks with names.
 pub(crate) fn bar(transfer: &Transfer<'_>, model: Option<f64>) -> Markup {
     bars(&[transfer], model).pop().unwrap_or_default()
 }
 
-/// A bar for each of several transfers, all by one scale: the longer carried more.
+/// Draws a bar for each of several transfers, on a common scale.
 pub(crate) fn bars(transfers: &[&Transfer<'_>], model: Option<f64>) -> Vec<Markup> {
     let all: Vec<_> = transfers.iter().map(|transfer| (*transfer, marks(transfer, model))).collect();
     let top = all.iter().map(|(transfer, marks)| top(transfer.goodput_bps, marks)).fold(0.0, f64::max);
     let draw_one = |(transfer, marks): (&Transfer<'_>, Vec<(f64, String)>)| {
-        // With nothing to compare with, a bar shows nothing.
+        // A bar without anything to compare with is not drawn.
         match marks.is_empty() && transfers.len() == 1 {
             true => Markup::default(),
             false => draw(transfer.goodput_bps, &transfer.name(), marks, top),
@@ -158,7 +159,7 @@ pub(crate) fn bars(transfers: &[&Transfer<'_>], model: Option<f64>) -> Vec<Marku
     all.into_iter().map(draw_one).collect()
 }
 
-/// What a transfer is compared with, the smallest first.
+/// Returns the bounds of a transfer, smallest first.
 fn marks(transfer: &Transfer<'_>, model: Option<f64>) -> Vec<(f64, String)> {
     let mut marks: Vec<(f64, String)> = Vec::new();
     if let Some(bps) = transfer.window_bound.map(|bound| bound.bps) {
@@ -177,9 +178,9 @@ fn marks(transfer: &Transfer<'_>, model: Option<f64>) -> Vec<(f64, String)> {
     marks
 }
 
-/// The end of the scale that a bar needs.
+/// Returns the end of the scale needed by a bar.
 fn top(reached_bps: f64, marks: &[(f64, String)]) -> f64 {
-    // A window that allows many times what the path carries bounds nothing, and would push everything else into a corner.
+    // A window far above the path's capacity is no bound and would compress everything else.
     let least = marks.first().map_or(reached_bps, |m| m.0.max(reached_bps));
     let far = |mark: &(f64, String)| {
         let beyond = mark.0 > 4.0 * reached_bps;
@@ -190,14 +191,14 @@ fn top(reached_bps: f64, marks: &[(f64, String)]) -> f64 {
     marks.iter().filter(is_bound).map(|m| m.0).fold(near, f64::max)
 }
 
-/// A bar of what was reached beside marks for what is possible; linear from zero to `top`.
+/// Draws a bar of the goodput next to marks for the bounds, on a linear scale from zero to `top`.
 fn draw(reached_bps: f64, name: &str, marks: Vec<(f64, String)>, top: f64) -> Markup {
     let x = Axis::linear([0.0, top.max(1.0) * 1.02], [MARGIN, WIDTH - MARGIN]);
     let mut drawing = Drawing::default();
-    // Each name has a row of its own above the bar: side by side they would meet in the larger type of a narrow page.
+    // Each name has its own row above the bar: side by side they would collide in the larger type of a narrow page.
     let mut named: Vec<&(f64, String)> = marks.iter().filter(|mark| mark.0 <= x.high).collect();
     let is_left = |mark: &(f64, String)| x.at(mark.0) <= WIDTH / 2.0;
-    // Names extend away from the nearer end, so that no mark runs through the name below its own.
+    // Names extend away from the nearer end, so that no mark crosses the name below its own.
     if !named.iter().all(|mark| is_left(mark)) {
         named.reverse();
     }
@@ -279,7 +280,7 @@ mod tests {
 
     #[test]
     fn the_bound_that_was_reached_is_named() {
-        // 10 segments of 1448 bytes each 100 ms: 1.158 Mbit/s.
+        // 10 segments of 1448 bytes per 100 ms: 1.158 Mbit/s.
         let text = judge(1.15e6, Some(14_480), Some(94e6), None);
         assert!(text.starts_with("1.15 Mbit/s: limited by the receive window."), "{text}");
         assert!(text.contains("14.1 KiB / 100 ms = 1.16 Mbit/s, 99 % of it reached."), "{text}");
@@ -295,7 +296,7 @@ mod tests {
 
     #[test]
     fn bound_that_was_exceeded_is_not_what_holds() {
-        // 338 % of what a model of loss gives.
+        // 338 % of the rate from a loss model.
         let text = judge(14.3e6, Some(6 << 20), None, Some((4.23e6, "loss: CUBIC, RFC 9438")));
         assert!(text.starts_with("14.3 Mbit/s: more than what is known of the path allows. "), "{text}");
         assert!(!text.contains("338 %") && text.contains("the model gives 4.23 Mbit/s"), "{text}");
@@ -311,7 +312,7 @@ mod tests {
         assert!(!judge(93.9e6, None, Some(100e6), None).contains("the path's bottleneck is full"));
     }
 
-    /// Width of the field of what was reached, as a share of all there is.
+    /// Width of the goodput's area, as a share of the bar.
     fn filled(reached_bps: f64, marks: &[(f64, &str)]) -> f64 {
         let marks: Vec<_> = marks.iter().map(|&(bps, name)| (bps, name.to_owned())).collect();
         let top = top(reached_bps, &marks);
@@ -329,7 +330,7 @@ mod tests {
     fn full_path_is_not_drawn_as_a_stub_beside_a_window_that_allows_more() {
         assert!(filled(92e6, &[(1.4e9, "window / RTT 1.4 Gbit/s")]) > 0.9);
         assert!(filled(92e6, &[(94e6, "ceiling 94 Mbit/s"), (1.4e9, "window / RTT 1.4 Gbit/s")]) > 0.9);
-        // A ceiling far above is what there is to gain.
+        // A ceiling far above shows the possible gain.
         let share = filled(92e6, &[(941e6, "ceiling 941 Mbit/s"), (1.4e9, "window / RTT 1.4 Gbit/s")]);
         assert!((0.05..0.2).contains(&share), "{share}");
         let share = filled(92e6, &[(120e6, "window / RTT 120 Mbit/s")]);

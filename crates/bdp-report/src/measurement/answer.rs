@@ -1,4 +1,4 @@
-//! The answer first: a line for each direction with its goodput and what limits it, and one with the cure; the direction in trouble on top.
+//! The answer: for each direction a line with its goodput and limit, and one with the remedy; directions with problems first.
 
 use bdp_model::caveat::Caveat;
 use bdp_model::comparison::Interval;
@@ -14,17 +14,17 @@ use crate::grid::{tame, width, wrap};
 use crate::number::{RateUnit, percent};
 use crate::style::{Style, Tint};
 
-/// Names up to here stand in the margin; longer ones would leave no room for the sentence.
+/// Longest name placed in the margin; a longer one would leave no room for the sentence.
 const MARGIN: usize = 20;
 
-/// A direction, the run that stands for it, and how many of how many runs found the same limit.
+/// A direction, its representative run, and how many of how many runs found the same limit.
 pub(super) struct Answered<'a> {
     pub way: Direction,
     pub typical: &'a Measurement,
     pub agreement: (usize, usize),
 }
 
-/// All directions, those in trouble first.
+/// Returns all directions, those with problems first.
 pub(super) fn answers(
     answered: &[Answered<'_>],
     measurements: &[Measurement],
@@ -37,7 +37,7 @@ pub(super) fn answers(
     parts.into_iter().map(|part| part.1).collect()
 }
 
-/// The lines of a direction, and how far down they belong.
+/// Returns the lines of a direction, and its position in the order.
 fn answer(
     Answered { way, typical, agreement }: &Answered<'_>,
     measurements: &[Measurement],
@@ -45,7 +45,7 @@ fn answer(
     style: &Style,
 ) -> (u8, String) {
     let (way, (same, of)) = (*way, *agreement);
-    // A sentence alone has the unit that fits its figure, unless one was asked for.
+    // A single sentence uses the unit that fits its figure, unless one was requested.
     let own = figure(Figure::Goodput(way), measurements).map(|bps| RateUnit::spacious([bps]));
     let unit = style.rate_unit.or(own).unwrap_or(unit);
     let goodput = goodput(way, typical, measurements, unit);
@@ -67,7 +67,7 @@ fn answer(
     let Some(finding) = finding else { return (1, wrap(&lead, Tint::Strong, &begin, style)) };
     let (word, tint) = word(finding);
     let backed_off = backed_off(typical, way);
-    // That the lower rate came through is no answer to who asked for the higher one.
+    // If a higher rate was requested, reaching the lower one is not the answer.
     let (word, tint) = if backed_off.is_some() { ("BACKED OFF", Tint::Bad) } else { (word, tint) };
     let (grade, sure) = match word {
         "LIMIT" => (0, format!("; {} confidence", confidence(finding.confidence))),
@@ -89,7 +89,7 @@ fn answer(
     (grade, text)
 }
 
-/// That the rate is not the one that was asked for, where it harmed.
+/// Returns that the rate was reduced because the requested one caused harm.
 fn backed_off(m: &Measurement, way: Direction) -> Option<String> {
     m.caveats.iter().find_map(|caveat| match caveat {
         Caveat::BackedOff { direction, asked_bps, loss_ratio, .. } if *direction == way => Some(format!(
@@ -101,7 +101,7 @@ fn backed_off(m: &Measurement, way: Direction) -> Option<String> {
     })
 }
 
-/// What to change, and what that comes to.
+/// Returns what to change and the expected result.
 fn cure(finding: &Finding) -> Option<String> {
     let remedy = remedy(finding)?;
     Some(match &finding.next {
@@ -116,7 +116,7 @@ fn cure(finding: &Finding) -> Option<String> {
     })
 }
 
-/// The goodput of one run, or the median of several with its interval.
+/// Returns the goodput of one run, or the median of several with its interval.
 fn goodput(way: Direction, typical: &Measurement, measurements: &[Measurement], unit: RateUnit) -> String {
     let figure_of = Figure::Goodput(way);
     if measurements.len() == 1 {
@@ -132,7 +132,7 @@ fn goodput(way: Direction, typical: &Measurement, measurements: &[Measurement], 
     format!("{} {} (median of {} runs{sure})", unit.format(median), unit.name, all.len())
 }
 
-/// A line for each finding beside the one that binds.
+/// Returns a line for each finding besides the binding one.
 pub(super) fn beside(way: Direction, m: &Measurement, style: &Style) -> String {
     let findings = m.directions.iter().find(|d| d.direction == way).map(|d| d.findings.as_slice());
     let beside = findings.unwrap_or_default().iter().skip(1);

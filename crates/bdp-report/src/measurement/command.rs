@@ -1,14 +1,14 @@
-//! Commands to go on with, as one types them.
+//! Follow-up commands, as typed.
 
 use bdp_model::measurement::{MeasureRequest, Measurement};
 use bdp_model::options;
 
 use crate::grid::tame;
 
-/// A word as a shell takes it back, in quotes where it needs them.
+/// Returns a word quoted for a shell if necessary.
 pub fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,%+@#".contains(c);
-    // A word that begins so is a comment.
+    // A leading `#` starts a comment.
     if !word.is_empty() && !word.starts_with('#') && word.chars().all(plain) {
         word.to_owned()
     } else {
@@ -16,7 +16,7 @@ pub fn quote(word: &str) -> String {
     }
 }
 
-/// The command with the store named where it is not the default one.
+/// Returns the command with the store's path unless it is the default.
 pub(crate) fn in_store(command: &str, store: Option<&str>) -> String {
     match store {
         Some(store) => format!("{command} --store {}", quote(&tame(store))),
@@ -24,19 +24,19 @@ pub(crate) fn in_store(command: &str, store: Option<&str>) -> String {
     }
 }
 
-/// The command that measures the same again and compares it with this run. A token that was typed is a secret: its place is held by a file.
+/// Returns the command that repeats the measurement and compares it with this run. A token typed on the command line is replaced by a file name.
 pub(crate) fn against(m: &Measurement, run: &str, store: Option<&str>) -> String {
     again(m, &format!("--baseline {run}"), store)
 }
 
-/// The command that measures the same several times.
+/// Returns the command that repeats the measurement several times.
 pub(crate) fn several(m: &Measurement, runs: u32, store: Option<&str>) -> String {
     again(m, &format!("--runs {runs}"), store)
 }
 
 fn again(m: &Measurement, option: &str, store: Option<&str>) -> String {
     let mut words = match &m.request.ssh {
-        // The request's address and port are those that came out, not what was asked.
+        // The request has the resolved address and port, not what was typed.
         Some(ssh) => {
             let host = ssh.data_host.as_ref().map(|host| quote(&tame(host)) + " ").unwrap_or_default();
             vec![format!("bdp measure {host}--ssh {}", quote(&tame(&ssh.destination)))]
@@ -51,7 +51,7 @@ fn again(m: &Measurement, option: &str, store: Option<&str>) -> String {
     in_store(&words.join(" "), store)
 }
 
-/// The options of `bdp measure` that made this request, without the defaults and what its command begins with.
+/// Returns the options of `bdp measure` for this request, without defaults and without those at the start of the command.
 pub(crate) fn typed(request: &MeasureRequest) -> impl Iterator<Item = String> {
     options::given(request)
         .filter(|option| !option.is_head)

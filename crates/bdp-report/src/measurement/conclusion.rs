@@ -1,4 +1,4 @@
-//! What is said of a direction: its limit with the evidence, or that there is none left to mend.
+//! Conclusions on a direction: its limit with the evidence, or that nothing needs to change.
 
 use bdp_model::finding::{Finding, Limit};
 use bdp_model::measurement::{Direction, Measurement};
@@ -8,7 +8,7 @@ use crate::finding::{confidence, may_be, missing, remedy, subject, summary};
 use crate::grid::{tame, width, wrap};
 use crate::style::{Style, Tint};
 
-/// The findings of a direction of one measurement with what they rest on. `agreement` adds how many of several runs say the same.
+/// Returns the findings on a direction of one measurement with their evidence. `agreement` adds how many of several runs agree.
 pub(super) fn conclusions(
     m: &Measurement,
     way: Direction,
@@ -23,7 +23,7 @@ pub(super) fn conclusions(
     findings_lines(arrow(way, style), &direction.findings, &agreement, style)
 }
 
-/// The finding that binds, and those that stand beside it.
+/// Returns the binding finding, and those besides it.
 pub(crate) fn findings_lines(of: &str, findings: &[Finding], agreement: &str, style: &Style) -> String {
     let Some((binding, beside)) = findings.split_first() else { return String::new() };
     let mut text = finding_lines(of, binding, agreement, style);
@@ -33,7 +33,7 @@ pub(crate) fn findings_lines(of: &str, findings: &[Finding], agreement: &str, st
     text
 }
 
-/// A finding with its evidence, after what it is of.
+/// Returns a finding with its evidence, labelled `of`.
 pub(crate) fn finding_lines(of: &str, finding: &Finding, agreement: &str, style: &Style) -> String {
     let (word, tint) = word(finding);
     let first = match word {
@@ -47,12 +47,12 @@ pub(crate) fn finding_lines(of: &str, finding: &Finding, agreement: &str, style:
     entry(of, (word, tint), &first, finding, style)
 }
 
-/// What a finding is about, and how sure it is.
+/// Returns the subject of a finding and its confidence.
 fn claimed(finding: &Finding, agreement: &str) -> String {
     format!("{} ({} confidence{agreement})", subject(finding), confidence(finding.confidence))
 }
 
-/// A finding after its word and what it is of, with what it rests on.
+/// Returns a finding after its word and label, with its evidence.
 fn entry(of: &str, (word, tint): (&str, Tint), first: &str, finding: &Finding, style: &Style) -> String {
     let lead = format!("{of} {word:<7}  ");
     let mut text = wrap(&lead, tint, &tame(first), style);
@@ -63,7 +63,7 @@ fn entry(of: &str, (word, tint): (&str, Tint), first: &str, finding: &Finding, s
     text
 }
 
-/// A finding in a word: `OK` where nothing is left to change.
+/// Returns a word for a finding: `OK` if nothing needs to change.
 pub(crate) fn word(finding: &Finding) -> (&'static str, Tint) {
     match (finding.limit, &finding.remedy) {
         (Limit::Unknown, _) => ("UNKNOWN", Tint::Doubtful),

@@ -1,4 +1,4 @@
-//! What became of the datagrams of a direction, in lines.
+//! Datagram statistics of a direction, as text lines.
 
 use bdp_model::measurement::{Direction, DirectionResult, Measurement};
 use bdp_model::method::SendMethod;
@@ -10,7 +10,7 @@ use crate::grid::{tame, wrap};
 use crate::number::{loss, rate, three_digits};
 use crate::style::{Style, Tint};
 
-/// The lines of each direction that sent datagrams.
+/// Returns the lines of a direction that sent datagrams.
 pub(super) fn datagrams(m: &Measurement, way: Direction, style: &Style) -> String {
     let direction = m.directions.iter().find(|d| d.direction == way);
     let Some((direction, udp)) = direction.and_then(|d| Some((d, d.udp.as_ref()?))) else {
@@ -27,7 +27,7 @@ pub(super) fn datagrams(m: &Measurement, way: Direction, style: &Style) -> Strin
     text
 }
 
-/// How much was sent and how much of it was lost, in a line: what stands below the table.
+/// Returns how much was sent and lost, in one line below the table.
 pub(super) fn datagrams_in_short(m: &Measurement, way: Direction, style: &Style) -> String {
     let direction = m.directions.iter().find(|d| d.direction == way);
     let Some(udp) = direction.and_then(|d| d.udp.as_ref()) else { return String::new() };
@@ -44,7 +44,7 @@ fn sent(direction: &DirectionResult, udp: &UdpReport) -> String {
     let asked = udp
         .asked_bps
         .map_or_else(|| "as fast as possible".to_owned(), |asked| format!("{} asked for", format_bps(asked)));
-    // A server of another protocol does not report how it sent them.
+    // A server of another protocol does not report its send method.
     let by = match &direction.send_method {
         SendMethod::Unknown => String::new(),
         method => format!(", by {}", tame(&method.to_string())),

@@ -1,4 +1,4 @@
-//! Who measured whom, over what.
+//! Heading of a measurement: both ends and the path.
 
 use bdp_model::measurement::{Direction, HostFacts, Measurement};
 use bdp_model::responsiveness::MOST_CONNECTIONS;
@@ -9,12 +9,12 @@ use crate::grid::{tame, wrap};
 use crate::number::{percent, three_digits};
 use crate::style::{Style, Tint};
 
-/// A processor that is busier than this share of the time is named.
+/// Share of time from which a busy CPU is mentioned.
 const BUSY: f64 = 0.8;
-/// A hypervisor that takes more than this share is named.
+/// Share of time taken by the hypervisor from which it is mentioned.
 const STOLEN: f64 = 0.02;
 
-/// Who measured whom, by which congestion control, under which name it is kept.
+/// Returns both ends, the congestion control, and the name under which the measurement is stored.
 pub(super) fn ends(m: &Measurement, run: Option<&str>, style: &Style) -> String {
     let to = arrow(Direction::To, style);
     let far = format!("{}:{}", bracketed(&m.far.address), m.request.port);
@@ -36,7 +36,7 @@ pub(super) fn ends(m: &Measurement, run: Option<&str>, style: &Style) -> String 
     }
 }
 
-/// The congestion control that each sender used, as its kernel reports it.
+/// Returns the congestion control of each sender, as reported by its kernel.
 fn congestion(m: &Measurement, style: &Style) -> Option<String> {
     let used: Vec<(Direction, String)> = m
         .directions
@@ -65,7 +65,7 @@ fn systems(m: &Measurement) -> Option<String> {
     .filter(|system| !system.is_empty())
 }
 
-/// A line for each end, and one for the path.
+/// Returns a line for each end and one for the path.
 pub(super) fn hosts(m: &Measurement, style: &Style) -> String {
     let mut text = near(m, style);
     text.push_str(&far(m, style));
@@ -73,7 +73,7 @@ pub(super) fn hosts(m: &Measurement, style: &Style) -> String {
     text
 }
 
-/// Those of these lines that show something wrong: drops, a busy processor, a hypervisor that takes its part, a black hole.
+/// Returns only those lines that show a problem: drops, a busy CPU, hypervisor steal, a black hole.
 pub(super) fn troubled_hosts(m: &Measurement, style: &Style) -> String {
     let troubled = |host: &HostFacts| {
         host.device.as_ref().and_then(|d| d.drops).is_some_and(|drops| drops > 0)
@@ -105,7 +105,7 @@ fn path_line(m: &Measurement, style: &Style) -> String {
     wrap("path     ", Tint::Faint, &path(m), style)
 }
 
-/// The far end's name, or what it was called.
+/// Returns the remote end's name, or the name by which it was addressed.
 pub(super) fn far_name(m: &Measurement) -> String {
     let name = tame(&m.far.name);
     if name.is_empty() { tame(&m.request.host) } else { name }
@@ -127,7 +127,7 @@ fn versions(m: &Measurement) -> String {
     if near == far { format!("bdp {near}") } else { format!("bdp {near} near, {far} far") }
 }
 
-/// An end, and the congestion control by which it sends in this direction.
+/// Returns an end, and the congestion control with which it sends in this direction.
 fn host(m: &Measurement, host: &HostFacts, sends: Direction) -> String {
     let mut parts = Vec::new();
     match &host.device {
@@ -140,7 +140,7 @@ fn host(m: &Measurement, host: &HostFacts, sends: Direction) -> String {
         }
         None => parts.push("device unknown".to_owned()),
     }
-    // A server that is not bdp reports nothing of its machine.
+    // A server other than bdp reports nothing about its machine.
     if host.system.is_empty() && host.kernel.is_empty() && host.cpus == 0 && host.device.is_none() {
         return "unknown".to_owned();
     }

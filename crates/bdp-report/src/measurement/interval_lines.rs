@@ -1,4 +1,4 @@
-//! Lines of a measurement while it runs, an interval at a time, laid out as `iperf3 -i` prints them.
+//! Lines of a running measurement, one interval at a time, in the layout of `iperf3 -i`.
 
 use bdp_model::measurement::{Direction, MeasureRequest};
 use bdp_model::stats::median;
@@ -7,12 +7,12 @@ use bdp_model::units::{Nanos, format_bps};
 use super::iperf3::{Intervals, Part, Piece, ReceiverReading, SenderReading};
 use crate::number::{RateUnit, percent, size, three_digits};
 
-/// Streams that have a row each; of more the smallest, the median and the largest are printed.
+/// Most streams with a row each; of more, only the smallest, median and largest are printed.
 pub(crate) const MOST_STREAM_ROWS: usize = 16;
-/// Between the intervals of several rows, as iperf3 has it.
+/// Line between intervals with several rows, as in iperf3.
 const RULE: &str = "- - - - - - - - - - - - - - - - - - - - - - - - -\n";
 
-/// The intervals of one stage of a measurement, printed as each is complete.
+/// Intervals of one stage of a measurement, printed as each completes.
 #[derive(Debug)]
 pub struct IntervalLines {
     intervals: Intervals,
@@ -20,13 +20,13 @@ pub struct IntervalLines {
     is_udp: bool,
     unit: Option<RateUnit>,
     every_stream: bool,
-    /// What was counted of each stream up to the last interval.
+    /// Counts of each stream up to the last interval.
     before: Vec<(Direction, Vec<Counts>)>,
     is_begun: bool,
 }
 
 impl IntervalLines {
-    /// Intervals of this length, bitrates in `unit` or in what fits; `every_stream` sets no bound to the rows.
+    /// Returns intervals of this length, with bitrates in `unit` or a fitting one; with `every_stream` the number of rows is unlimited.
     pub fn new(request: &MeasureRequest, length: Nanos, unit: Option<RateUnit>, every_stream: bool) -> Self {
         Self {
             intervals: Intervals::new(length.as_ns(), request.spec.omit.as_ns()),
@@ -39,14 +39,14 @@ impl IntervalLines {
         }
     }
 
-    /// The lines of the intervals that this piece completes; `rtt_ns` is the last round trip of the probe flow.
+    /// Returns the lines of the intervals completed by this piece; `rtt_ns` is the latest round trip of the probe flow.
     pub fn add(&mut self, piece: Piece, rtt_ns: Option<u64>) -> String {
         self.intervals.add(piece);
         self.print(rtt_ns)
     }
 
-    /// The lines of what is left when the stage is over, but for less than a tenth of an interval behind others, as iperf3
-    /// has it.
+    /// Returns the lines of the rest when the stage ends, unless it is shorter than a tenth of an interval and follows others, as in
+    /// iperf3.
     pub fn end(&mut self, rtt_ns: Option<u64>) -> String {
         self.intervals.close_moved(self.is_begun);
         self.print(rtt_ns)
@@ -80,7 +80,7 @@ impl IntervalLines {
 
     fn rows(&mut self, piece: &Piece, rtt_ns: Option<u64>) -> String {
         let seconds = piece.to_ns.saturating_sub(piece.from_ns) as f64 / 1e9;
-        // After the omit time begins anew, as iperf3's does.
+        // Time restarts after the omitted start, as in iperf3.
         let is_omitted = piece.from_ns + piece.to_ns < 2 * self.omit_ns;
         let zero = if is_omitted { 0 } else { self.omit_ns };
         let at = |ns: u64| ns.saturating_sub(zero) as f64 / 1e9;
@@ -127,7 +127,7 @@ impl IntervalLines {
         text
     }
 
-    /// What was counted of each stream since the interval before.
+    /// Returns the counts of each stream since the previous interval.
     fn counts_since(&mut self, part: &Part) -> Vec<Counts> {
         let of_sender =
             |sender: &SenderReading| Counts { retransmits: Some(sender.retransmits), ..Counts::default() };
@@ -148,7 +148,7 @@ impl IntervalLines {
         now.into_iter().enumerate().map(since).collect()
     }
 
-    /// A row for each stream, or the smallest, median and largest of many, and their sum.
+    /// Returns a row for each stream, or smallest, median and largest of many, and their sum.
     fn table(&self, part: &Part, counts: &[Counts]) -> Vec<TableRow> {
         let sum = TableRow {
             name: "[SUM]".to_owned(),
@@ -185,7 +185,7 @@ impl IntervalLines {
         rows
     }
 
-    /// Jitter, and datagrams lost of those sent; of those that this end sends only how many.
+    /// Returns jitter and datagrams lost of those sent; for datagrams sent by this end, only their number.
     fn arrivals(&self, part: &Part, row: &TableRow) -> String {
         let Counts { sent, received, jitter_ns, .. } = row.counts;
         let (jitter, lost) = match jitter_ns {
@@ -208,7 +208,7 @@ impl IntervalLines {
     }
 }
 
-/// How many datagrams these bytes are, where their size is known.
+/// Returns the number of datagrams, if their size is known.
 fn datagrams(part: &Part, bytes: f64) -> String {
     match part.datagram_bytes {
         Some(each) if each > 0 => format!("{:.0}", bytes / each as f64),
@@ -216,16 +216,16 @@ fn datagrams(part: &Part, bytes: f64) -> String {
     }
 }
 
-/// What stands beside the bitrate.
+/// Columns next to the bitrate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Columns {
-    /// Loss and jitter of datagrams that this end receives.
+    /// Loss and jitter of datagrams received by this end.
     Arrivals,
-    /// How many datagrams it sends.
+    /// Number of datagrams sent by this end.
     Datagrams,
-    /// Retransmits and congestion window of connections that it sends over.
+    /// Retransmits and congestion window of connections on which this end sends.
     Sender,
-    /// Nothing that belongs to a stream.
+    /// No per-stream columns.
     Bytes,
 }
 
@@ -240,15 +240,15 @@ impl Columns {
     }
 }
 
-/// What is counted of a stream.
+/// Counts of a stream.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
-    /// Where the near end sends.
+    /// Known if the near end sends.
     retransmits: Option<u64>,
-    /// Datagrams that the far end sent, by the highest number that came.
+    /// Datagrams sent by the remote end, by the highest number received.
     sent: u64,
     received: u64,
-    /// Where datagrams are received; no count, the last estimate.
+    /// Latest estimate, if datagrams are received.
     jitter_ns: Option<u64>,
 }
 
@@ -262,7 +262,7 @@ impl Counts {
         }
     }
 
-    /// Of two streams together; the jitter is the larger one.
+    /// Returns the sum of two streams, with the larger jitter.
     fn plus(self, other: Self) -> Self {
         Self {
             retransmits: self.retransmits.zip(other.retransmits).map(|(a, b)| a + b),
@@ -279,7 +279,7 @@ struct TableRow {
     bytes: f64,
     counts: Counts,
     cwnd_bytes: Option<u64>,
-    /// Whether what belongs to the whole direction stands here.
+    /// Whether this row shows the values of the whole direction.
     is_last: bool,
 }
 

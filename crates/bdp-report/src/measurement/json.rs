@@ -1,4 +1,4 @@
-//! The JSON of `bdp measure --json`. Specified in `docs/measurement.md` and `docs/measurement.schema.json`.
+//! JSON of `bdp measure --json`. Specified in `docs/measurement.md` and `docs/measurement.schema.json`.
 
 use bdp_model::comparison::Interval;
 use bdp_model::expectation::Judgement;
@@ -11,12 +11,11 @@ use serde_json::{Value, json as value};
 use super::ways;
 use crate::json::measurement_json;
 
-/// Version of the shape of the document.
+/// Name and version of the schema.
 pub const MEASUREMENTS_SCHEMA: &str = "bdp.measurements/1";
 
-/// `{"schema", "bdp", "run", "runs", "summary", "expectations"}`: every measurement, complete, over those that did not fail
-/// the medians of each direction, and what became of what was expected. `run` is their name in the store. A number that is
-/// not finite becomes null.
+/// Returns `{"schema", "bdp", "run", "runs", "summary", "expectations"}`: every measurement, complete, the medians of each direction over
+/// the successful ones, and the result of each expectation. `run` is the run's id in the store. Non-finite numbers become null.
 pub fn measurements_json(measurements: &[Measurement], run: Option<&str>, judged: &[Judgement]) -> Value {
     value!(Measurements {
         schema: MEASUREMENTS_SCHEMA,
@@ -33,84 +32,84 @@ pub fn measurements_json(measurements: &[Measurement], run: Option<&str>, judged
     })
 }
 
-/// One run of a request, or several.
+/// One or more runs of a measurement.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Measurements<'a> {
-    /// Name and version of this document's shape.
+    /// Name and version of the schema.
     #[cfg_attr(feature = "schema", schemars(extend("const" = MEASUREMENTS_SCHEMA)))]
     schema: &'static str,
     /// Version of bdp that wrote the document.
     #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
     bdp: &'static str,
-    /// The run's id in the store.
+    /// The run's id in the store; null if it is not stored.
     run: Option<&'a str>,
-    /// Every measurement, in the order in which they ran.
+    /// Every measurement, in the order run.
     #[cfg_attr(feature = "schema", schemars(with = "Vec<Measurement>"))]
     runs: Vec<Value>,
-    /// What became of each `--expect`, in their order; empty if none was given, and of a stored run.
+    /// Result of each `--expect`, in order; empty if none was given or the run comes from the store.
     expectations: &'a [Judgement],
-    /// Over the runs that did not fail.
+    /// Summary of the runs that did not fail.
     summary: Summary,
 }
 
-/// Over the runs that did not fail.
+/// Summary of the runs that did not fail.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Summary {
-    /// Runs that did not fail.
+    /// Number of runs that did not fail.
     n: usize,
-    /// Runs that failed; they are in no statistic.
+    /// Number of failed runs; excluded from all statistics.
     n_failed: usize,
-    /// Medians over the runs of each quantile, nanoseconds; null if none was measured.
+    /// Idle round-trip time: median over the runs of each quantile, nanoseconds; null if not measured.
     rtt_idle_ns: Option<Quantiles>,
-    /// Each direction.
+    /// Summary of each direction.
     directions: Vec<DirectionSummary>,
 }
 
-/// One direction over the runs.
+/// One direction, summarised over the runs.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct DirectionSummary {
-    /// Which.
+    /// Direction.
     direction: Direction,
-    /// Runs that measured it.
+    /// Number of runs that measured the direction.
     n: usize,
-    /// Median, bit/s; null if no run measured it.
+    /// Median goodput, bit/s; null if no run measured it.
     goodput_median_bps: Option<f64>,
-    /// Bounds of the median by order statistics, bit/s; null of fewer than 3 runs.
+    /// Confidence interval of the median goodput by order statistics, bit/s; null for fewer than 3 runs.
     goodput_interval_bps: Option<Bounds>,
-    /// Smallest, bit/s.
+    /// Smallest goodput, bit/s.
     goodput_min_bps: Option<f64>,
-    /// Largest, bit/s.
+    /// Largest goodput, bit/s.
     goodput_max_bps: Option<f64>,
-    /// Median of the retransmitted segments.
+    /// Median number of retransmitted segments.
     retransmits_median: Option<f64>,
-    /// Median of them as a share of the segments sent.
+    /// Median share of the sent segments that were retransmissions.
     retransmit_ratio_median: Option<f64>,
-    /// Median of the segments or datagrams lost, as a share of those sent.
+    /// Median share of the sent segments or datagrams that were lost.
     loss_ratio_median: Option<f64>,
-    /// Median of the windows on the wire.
+    /// Median window on the wire.
     on_the_wire_median_bytes: Option<f64>,
-    /// Medians over the runs of each quantile, nanoseconds; null if none was measured.
+    /// Round-trip time under load: median over the runs of each quantile, nanoseconds; null if not measured.
     rtt_loaded_ns: Option<Quantiles>,
-    /// What the runs found to be the limit.
+    /// Limits that the runs found.
     limits: Vec<LimitCount>,
 }
 
-/// Bounds of a median.
+/// Confidence interval of a median.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Bounds {
-    /// The lower one.
+    /// Lower bound.
     low: f64,
-    /// The upper one.
+    /// Upper bound.
     high: f64,
-    /// How sure, 0 to 1: 0.75 of 3 runs, 0.95 and more of 6.
+    /// Confidence level, 0 to 1: 0.75 for 3 runs, at least 0.95 from 6 runs on.
     confidence: f64,
 }
 
-/// Quantiles of round trips.
+/// Quantiles of round-trip times.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Quantiles {
@@ -118,21 +117,21 @@ struct Quantiles {
     min: f64,
     /// Median.
     p50: f64,
-    /// 95th percentile; null if no run had 20 answers.
+    /// 95th percentile; null if no run had 20 replies.
     p95: Option<f64>,
-    /// 99th percentile; null if no run had 100 answers.
+    /// 99th percentile; null if no run had 100 replies.
     p99: Option<f64>,
     /// Largest.
     max: f64,
 }
 
-/// A limit and how many runs found it.
+/// A limit and the number of runs that found it.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct LimitCount {
     /// What limits the flow.
     limit: Limit,
-    /// How many runs.
+    /// Number of runs.
     n: u64,
 }
 
@@ -161,7 +160,7 @@ fn summary(measurements: &[Measurement], way: Direction) -> DirectionSummary {
 }
 
 impl Quantiles {
-    /// The median over the runs of each; `None` if none was measured.
+    /// Returns the median over the runs of each quantile; `None` if none was measured.
     fn of(measurements: &[Measurement], of: impl Fn(Quantile) -> Figure) -> Option<Self> {
         let median = |quantile| figure(of(quantile), measurements);
         Some(Self {
@@ -174,7 +173,7 @@ impl Quantiles {
     }
 }
 
-/// How many runs found which limit.
+/// Counts the runs that found each limit.
 fn limits(measurements: &[Measurement], way: Direction) -> Vec<LimitCount> {
     let mut counts: Vec<LimitCount> = Vec::new();
     let found = measurements

@@ -1,4 +1,4 @@
-//! What the probes measured beside round trips: responsiveness, and how long each way took.
+//! Results of probes besides round trips: responsiveness and one-way delays.
 
 use bdp_model::measurement::{DirectionResult, Measurement};
 use bdp_model::one_way::EachWayReport;
@@ -11,7 +11,7 @@ use crate::grid::wrap;
 use crate::number::three_digits;
 use crate::style::{Style, Tint};
 
-/// The responsiveness that was asked for, of all directions.
+/// Returns the requested responsiveness of all directions.
 pub(super) fn responsiveness(m: &Measurement, style: &Style) -> String {
     let mut text = String::new();
     for direction in &m.directions {
@@ -22,7 +22,7 @@ pub(super) fn responsiveness(m: &Measurement, style: &Style) -> String {
     text
 }
 
-/// Responsiveness and delays each way, of all directions.
+/// Returns responsiveness and one-way delays of all directions.
 pub(super) fn latency(m: &Measurement, style: &Style) -> String {
     let mut text = responsiveness(m, style);
     let parts: Vec<String> = m
@@ -68,7 +68,7 @@ fn found_words(found: &Responsiveness) -> String {
     )
 }
 
-/// Both in words, for a page.
+/// Returns both in words, for a page.
 pub(crate) fn in_words(direction: &DirectionResult) -> Option<String> {
     let responsiveness = match &direction.responsiveness {
         Some(found) => Some(format!("RPM {}", found_words(found))),
@@ -82,7 +82,7 @@ pub(crate) fn in_words(direction: &DirectionResult) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// Both ways, and the largest error of the clocks in nanoseconds.
+/// Returns both one-way delays, and the largest clock error in nanoseconds.
 fn each_way(report: &EachWayReport) -> Option<(String, u64)> {
     let loaded = report.loaded?;
     let of = |way: &OneWayDelay, idle: Option<OneWayDelay>| {

@@ -1,4 +1,4 @@
-//! Measurements between two machines: as text for a terminal, and as JSON.
+//! Measurements between two machines, as text and as JSON.
 
 mod answer;
 mod command;
@@ -32,7 +32,7 @@ use bdp_model::measurement::{Direction, Measurement};
 
 use crate::style::Style;
 
-/// The sign of a direction: `->` from the near end to the far one.
+/// Returns the arrow of a direction: `->` from the near to the remote end.
 pub(crate) fn arrow(way: Direction, style: &Style) -> &'static str {
     match (way, style.unicode) {
         (Direction::To, true) => "→",
@@ -42,7 +42,7 @@ pub(crate) fn arrow(way: Direction, style: &Style) -> &'static str {
     }
 }
 
-/// The directions that were measured in any of the runs, in the order in which they ran.
+/// Returns the directions measured in any run, in the order they ran.
 fn ways(measurements: &[Measurement]) -> Vec<Direction> {
     let mut ways = Vec::new();
     for way in measurements.iter().flat_map(|m| &m.directions).map(|d| d.direction) {

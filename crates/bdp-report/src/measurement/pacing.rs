@@ -1,11 +1,11 @@
-//! How a sender kept to the rate that was asked for, in words.
+//! How closely a sender kept the requested rate, in words.
 
 use bdp_model::measurement::{Direction, DirectionResult, Measurement, Pacer, Pacing};
 use bdp_model::units::format_bps;
 
 use crate::grid::tame;
 
-/// A sentence without its end.
+/// Returns a sentence without its full stop.
 pub(crate) fn words(m: &Measurement, direction: &DirectionResult, pacing: &Pacing) -> String {
     let sender = if direction.direction == Direction::To { &m.near } else { &m.far };
     let device = sender.device.as_ref();

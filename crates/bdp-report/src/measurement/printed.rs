@@ -1,4 +1,4 @@
-//! What a server of iperf3 printed of its tests, where that was asked for.
+//! Output of an iperf3 server, if it was requested.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use bdp_model::measurement::Measurement;
 
 use bdp_model::plain::plain;
 
-/// All of it, as it came but for what a terminal would obey; nothing of measurements that asked for none.
+/// Returns all output, with terminal control characters removed; empty if none was requested.
 pub(super) fn printed(measurements: &[Measurement]) -> String {
     let mut text = String::new();
     for output in measurements.iter().flat_map(|m| &m.server_output) {

@@ -1,4 +1,4 @@
-//! What a search for the highest rate without loss came to, in words.
+//! Result of a search for the highest rate without loss, in words.
 
 use bdp_model::measurement::Measurement;
 use bdp_model::udp::{SearchEnd, Trial, UdpReport};
@@ -6,10 +6,10 @@ use bdp_model::units::Nanos;
 
 use crate::number::{loss, rate};
 
-/// This share of what was lost is all of it but for what fell between two readings.
+/// Share of the losses that counts as all of them, because a few fall between two readings.
 const NEARLY_ALL: f64 = 0.9;
 
-/// What was found, and what is above it; nothing where nothing was searched.
+/// Returns the rate found and what happens above it; `None` without a search.
 pub(crate) fn conclusion(m: &Measurement, udp: &UdpReport) -> Option<String> {
     let last = udp.trials.last()?;
     let held_for = Nanos(m.request.spec.duration.0.saturating_sub(m.request.spec.omit.0));
@@ -53,7 +53,7 @@ pub(crate) fn conclusion(m: &Measurement, udp: &UdpReport) -> Option<String> {
     })
 }
 
-/// Every trial in its order; nothing where there was none.
+/// Returns every trial in order; `None` if there was none.
 pub(crate) fn trials(udp: &UdpReport) -> Option<String> {
     let trials = udp.trials.iter().map(|trial| {
         let at = match trial.rate_bps {
@@ -74,7 +74,7 @@ pub(crate) fn trials(udp: &UdpReport) -> Option<String> {
     (!trials.is_empty()).then(|| format!("trials: {}", trials.join("; ")))
 }
 
-/// What became of the next rate above.
+/// Returns the result of the next higher rate.
 fn above(trials: &[Trial], found: &Trial) -> String {
     let higher = trials.iter().filter(|t| asked(t) > asked(found));
     let lossy =
@@ -85,7 +85,7 @@ fn above(trials: &[Trial], found: &Trial) -> String {
     }
 }
 
-/// Where a trial's datagrams were lost, as far as it is known.
+/// Returns where a trial's datagrams were lost, as far as known.
 fn whereabouts(trial: &Trial) -> String {
     match trial.dropped_by_receiver {
         None => String::new(),
@@ -99,12 +99,12 @@ fn whereabouts(trial: &Trial) -> String {
     }
 }
 
-/// What was asked of a trial, or sent where that was as fast as it went.
+/// Returns the requested rate of a trial, or the rate sent if it was unlimited.
 fn asked(trial: &Trial) -> f64 {
     trial.rate_bps.unwrap_or(trial.sent_bps)
 }
 
-/// Twice a share, to one digit.
+/// Returns twice a share, rounded to one digit.
 fn generous(share: f64) -> String {
     let exponent = (2.0 * share.clamp(1e-9, 0.4)).log10().floor();
     let digit = 10f64.powf(exponent);

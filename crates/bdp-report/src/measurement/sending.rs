@@ -1,4 +1,4 @@
-//! How a sender gave its bytes to the kernel, where it tried several ways.
+//! The send method of a sender, if several were tried.
 
 use bdp_model::measurement::DirectionResult;
 use bdp_model::method::{SendMethod, TriedWay};
@@ -7,7 +7,7 @@ use bdp_model::units::format_bps;
 use crate::grid::tame;
 use crate::number::size;
 
-/// A sentence without its end: the way that was kept, and what the others came to. `None` where there was no choice.
+/// Returns a sentence without its full stop on the method chosen and the results of the others; `None` if there was no choice.
 pub(crate) fn words(direction: &DirectionResult) -> Option<String> {
     of_tried(&direction.send_method, &direction.send_methods_tried)
 }
@@ -16,7 +16,7 @@ fn of_tried(kept: &SendMethod, tried: &[TriedWay]) -> Option<String> {
     let named = |way: &TriedWay| {
         format!("{}, {} at once", tame(&way.method.to_string()), size(way.write_bytes as f64))
     };
-    // Of two of one method, the quicker one: nobody keeps the slower.
+    // Of two tries of one method, the faster one was chosen.
     let kept =
         tried.iter().filter(|way| way.method == *kept).max_by(|a, b| a.sent_bps.total_cmp(&b.sent_bps))?;
     let others = tried.iter().filter(|way| *way != kept);

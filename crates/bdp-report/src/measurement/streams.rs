@@ -1,4 +1,4 @@
-//! Goodput of each stream of a measurement, where there are several.
+//! Goodput of each stream of a measurement, if there are several.
 
 use bdp_model::measurement::{Direction, DirectionResult};
 use bdp_model::record::{StreamReport, StreamTime};
@@ -10,11 +10,11 @@ use crate::grid::{Align, Cell, Column, render};
 use crate::number::RateUnit;
 use crate::style::Style;
 
-/// So many streams have a row each in the short form, that keeps to a screen.
+/// Most streams with a row each in the short form, which fits on a screen.
 const SHORT: usize = 4;
 
-/// A row for each stream with columns for each direction: its goodput, and what its sender's kernel counted. Of many streams the smallest, the median and the
-/// largest goodput. Empty where no direction has more than one.
+/// Returns a row for each stream with columns for each direction: goodput and the sender's kernel counters. For many streams, smallest, median and
+/// largest goodput. Empty if no direction has several streams.
 pub(super) fn streams(directions: &[(Direction, &DirectionResult)], unit: RateUnit, style: &Style) -> String {
     let rates: Vec<&[f64]> = directions.iter().map(|(_, d)| d.stream_goodput_bps.as_slice()).collect();
     let most = if style.details { MOST_STREAM_ROWS } else { SHORT };
@@ -25,7 +25,7 @@ pub(super) fn streams(directions: &[(Direction, &DirectionResult)], unit: RateUn
     let mut columns =
         vec![Column::new(["", "stream"], Align::Left, names.into_iter().map(Cell::plain).collect())];
     for ((way, direction), rates) in directions.iter().zip(rates) {
-        // Of many streams the rows are no streams.
+        // With many streams, the rows are not single streams.
         let are_streams = [direction.stream_goodput_bps.len(), direction.streams.len()] == [rates.len(); 2];
         let mut column = |head, align, mut cells: Vec<Cell>| {
             cells.resize(rows, Cell::plain("-"));
@@ -50,7 +50,7 @@ fn count(count: Option<u64>) -> String {
     count.map_or_else(|| "-".to_owned(), |count| count.to_string())
 }
 
-/// What the kernel counts for the longest part of the time, and how long that was.
+/// Returns the kernel's state with the longest time, and that time.
 fn longest(time: StreamTime) -> String {
     let parts = [
         ("congestion window", time.congestion_window),
@@ -62,13 +62,13 @@ fn longest(time: StreamTime) -> String {
     longest.map_or_else(String::new, |(what, share)| format!("{what} {:.0} %", 100.0 * share))
 }
 
-/// Names of rows, and for each transfer the rates in them: every stream, or of many the smallest, the median and the largest.
-/// `None` where no transfer has more than one.
+/// Returns row names, and the rates for each transfer: every stream, or smallest, median and largest of many.
+/// `None` if no transfer has several streams.
 pub(crate) fn stream_rows(transfers: &[&[f64]], every: bool) -> Option<(Vec<String>, Vec<Vec<f64>>)> {
     stream_rows_up_to(transfers, every, MOST_STREAM_ROWS)
 }
 
-/// The same with every stream where they are so many or fewer.
+/// Like `stream_rows`, with every stream if there are at most `rows`.
 fn stream_rows_up_to(transfers: &[&[f64]], every: bool, rows: usize) -> Option<(Vec<String>, Vec<Vec<f64>>)> {
     let most = transfers.iter().map(|rates| rates.len()).max().filter(|&most| most > 1)?;
     if every || most <= rows {
@@ -78,7 +78,7 @@ fn stream_rows_up_to(transfers: &[&[f64]], every: bool, rows: usize) -> Option<(
     let condensed = |rates: &&[f64]| {
         let mut rates = rates.to_vec();
         let middle = median(&mut rates);
-        // Sorted by then.
+        // Sorted at this point.
         [rates.first().copied(), middle, rates.last().copied()].into_iter().flatten().collect()
     };
     Some((["min", "median", "max"].map(str::to_owned).into(), transfers.iter().map(condensed).collect()))

@@ -1,4 +1,4 @@
-//! The face of a measurement: who and over what, the figures, what limits each direction, what to do next.
+//! Text report of a measurement: both ends, the figures, the limit of each direction, and next steps.
 
 use bdp_model::caveat::Caveat;
 use bdp_model::comparison::Interval;
@@ -27,9 +27,9 @@ use crate::style::{Style, Tint};
 use crate::summary::Spread;
 use crate::time_spent;
 
-/// One measurement, or several of one request, oldest first; `run` is their name in the store, `store` the path of
-/// that where it is not the default one. The answer first, then the figures that one compares, then where the time went; all else
-/// with [`Style::details`]. One line where there is none.
+/// Returns the report of one measurement or several of one request, oldest first; `run` is their id in the store, `store` its
+/// path unless it is the default. The answer comes first, then the main figures, then the time spent; everything else
+/// only with [`Style::details`]. One line if there is no measurement.
 pub fn measurements_text(
     measurements: &[Measurement],
     run: Option<&str>,
@@ -69,7 +69,7 @@ pub fn measurements_text(
         for &(way, m) in &typical {
             text.push_str(&beside(way, m, style));
             text.push_str(&datagrams_in_short(m, way, style));
-            // Who asks for a window wants to know which of the three it became.
+            // If a window was requested, the user wants to know which of the three it became.
             let spec = &m.request.spec;
             let is_asked = spec.window.is_some() || spec.socket_buffer.is_some();
             let wanted =
@@ -92,7 +92,7 @@ pub fn measurements_text(
     text
 }
 
-/// All that an expert wants besides: what the findings rest on, both hosts and the path, windows, delays, spreads.
+/// Returns the details for experts: evidence of the findings, both hosts and the path, windows, delays, spreads.
 fn details(
     first: &Measurement,
     typical: &[(Direction, &Measurement)],
@@ -126,14 +126,14 @@ fn details(
     text
 }
 
-/// Where the time of a direction went.
+/// Returns where the time of a direction went.
 fn time(m: &Measurement, way: Direction, style: &Style) -> String {
     let words = Facts::measured(m, way).as_ref().and_then(time_spent::in_words);
     let lead = format!("time {}   ", arrow(way, style));
     words.map_or_else(String::new, |words| wrap(&lead, Tint::Faint, &words, style))
 }
 
-/// What ended a direction early, and what the whole would have come to.
+/// Returns why a direction ended early, and the estimate for its full duration.
 fn settled(m: &Measurement, way: Direction, unit: RateUnit, style: &Style) -> String {
     let direction = of(m, way);
     let words = direction.and_then(|d| Some((d.settled?, d.bytes))).map(|(settled, bytes)| {
@@ -152,7 +152,7 @@ fn settled(m: &Measurement, way: Direction, unit: RateUnit, style: &Style) -> St
     })
 }
 
-/// What experiments showed of a direction's limit.
+/// Returns the results of experiments on a direction's limit.
 fn tried(m: &Measurement, way: Direction, style: &Style) -> String {
     let first = of(m, way).and_then(|d| d.findings.first());
     let lead = format!("tried {}  ", arrow(way, style));
@@ -160,12 +160,12 @@ fn tried(m: &Measurement, way: Direction, style: &Style) -> String {
     lines.iter().map(|line| wrap(&lead, Tint::Faint, line, style)).collect()
 }
 
-/// The three windows of a direction in a line.
+/// Returns the three windows of a direction in a line.
 fn window_line(way: Direction, report: &WindowReport, style: &Style) -> String {
     wrap(&format!("window {} ", arrow(way, style)), Tint::None, &window(report), style)
 }
 
-/// The unit of the rates: the one that was asked for, or one that fits all.
+/// Returns the unit of the rates: the requested one, or one that fits all.
 fn unit(measurements: &[Measurement], style: &Style) -> RateUnit {
     let rates = measurements.iter().flat_map(|m| &m.directions).map(|d| d.goodput_bps);
     style.rate_unit.unwrap_or_else(|| RateUnit::spacious(rates))
@@ -175,7 +175,7 @@ fn of(m: &Measurement, way: Direction) -> Option<&DirectionResult> {
     m.directions.iter().find(|d| d.direction == way)
 }
 
-/// The run whose goodput is the (lower) median of this direction.
+/// Returns the run with the (lower) median goodput of this direction.
 fn typical(measurements: &[Measurement], way: Direction) -> Option<&Measurement> {
     let mut runs: Vec<(&Measurement, f64)> =
         measurements.iter().filter_map(|m| Some((m, Figure::Goodput(way).of(m)?))).collect();
@@ -184,7 +184,7 @@ fn typical(measurements: &[Measurement], way: Direction) -> Option<&Measurement>
     runs.get(middle).map(|&(m, _)| m)
 }
 
-/// How many runs find the same limit as the typical one, of how many.
+/// Returns how many runs found the same limit as the typical one, and how many there are.
 fn agreement(measurements: &[Measurement], typical: &Measurement, way: Direction) -> (usize, usize) {
     let limit = |m: &Measurement| of(m, way).and_then(|d| d.findings.first()).map(|f| f.limit);
     let wanted = limit(typical);
@@ -192,7 +192,7 @@ fn agreement(measurements: &[Measurement], typical: &Measurement, way: Direction
     (all.clone().filter(|m| limit(m) == wanted).count(), all.count())
 }
 
-/// The table: a row for the idle path, and one for each direction and run.
+/// Returns the table: a row for the idle path, and one for each direction and run.
 fn figures(measurements: &[Measurement], style: &Style) -> String {
     let unit = unit(measurements, style);
     let several = measurements.len() > 1;
@@ -245,7 +245,7 @@ fn figures(measurements: &[Measurement], style: &Style) -> String {
         Column::new(heads[index], align, rows.iter().map(|row| row[index].clone()).collect())
     };
     let mut columns: Vec<Column> = (0..8).map(column).filter(|c| !c.is_blank()).collect();
-    // Too narrow: what is given up first is said again below, or least missed.
+    // Too narrow: columns repeated below, or least important, are dropped first.
     let mut hidden = Vec::new();
     for head in ["the wire", "retrans", "ceiling"] {
         if total_width(&columns) > style.columns() {
@@ -273,7 +273,7 @@ fn figures(measurements: &[Measurement], style: &Style) -> String {
     text
 }
 
-/// Round trips before the load: of one run, or the medians over several.
+/// Returns the idle round trips of one run, or the medians over several.
 fn idle(measurements: &[Measurement]) -> Option<Cell> {
     if let [one] = measurements {
         return one.rtt_idle_ns.map(|idle| rtt(Some(idle)));
@@ -284,7 +284,7 @@ fn idle(measurements: &[Measurement]) -> Option<Cell> {
     Some(Cell::plain(format!("{p50}/{p95}/{p99}")))
 }
 
-/// `24.2/24.6/25.3`; in words where no probe was answered.
+/// Returns `24.2/24.6/25.3`, or words if no probe was answered.
 fn rtt(summary: Option<RttSummary>) -> Cell {
     match summary {
         None => Cell::plain("-"),
@@ -295,7 +295,7 @@ fn rtt(summary: Option<RttSummary>) -> Cell {
     }
 }
 
-/// `24.2`, or `>1000` of a percentile among probes without an answer.
+/// Returns `24.2`, or `>1000` for a percentile among unanswered probes.
 fn ms(bound: Bound) -> String {
     let sign = if bound.exact { "" } else { ">" };
     format!("{sign}{}", three_digits(bound.ns as f64 / 1e6))
@@ -311,13 +311,13 @@ fn ceiling(m: &Measurement) -> String {
     }
 }
 
-/// A rate to a hundredth of its unit: a ceiling is calculated, not measured.
+/// Formats a rate to a hundredth of its unit: a ceiling is calculated, not measured.
 fn exact(bps: f64) -> String {
     let scale = if bps >= 1e9 { 1e7 } else { 1e4 };
     format_bps((bps / scale).round() * scale).to_string()
 }
 
-/// The three numbers that are called window.
+/// Returns the three windows: requested, socket buffer, on the wire.
 fn window(w: &WindowReport) -> String {
     let known = |bytes: Option<u64>| bytes.map_or_else(|| "unknown".to_owned(), |b| size(b as f64));
     let most = match (w.on_the_wire_bytes, w.on_the_wire_max_bytes) {
@@ -343,7 +343,7 @@ fn window(w: &WindowReport) -> String {
     text
 }
 
-/// Slow start apart from the rest, where it can be seen: nothing is omitted unless asked.
+/// Returns slow start separately if it is visible: nothing is omitted unless requested.
 fn start(m: &Measurement, style: &Style) -> String {
     let unit = unit(std::slice::from_ref(m), style);
     let of_way = |way: Direction| {
@@ -359,7 +359,7 @@ fn start(m: &Measurement, style: &Style) -> String {
     wrap("start    ", Tint::None, &format!("{} (time to 90 % of the later rate)", parts.join("; ")), style)
 }
 
-/// What the goodput varied by: of the intervals of one run, or of several runs.
+/// Returns the variation of the goodput over the intervals of one run, or over several runs.
 fn spread(measurements: &[Measurement], style: &Style) -> String {
     let unit = unit(measurements, style);
     let mut parts = Vec::new();
@@ -402,7 +402,7 @@ fn spread(measurements: &[Measurement], style: &Style) -> String {
     wrap("spread   ", Tint::None, &format!("{} {} ({of_what})", parts.join(", "), unit.name), style)
 }
 
-/// What came to nothing, and why.
+/// Returns the failed runs with their reasons.
 fn failures(measurements: &[Measurement], style: &Style) -> String {
     let failed = measurements.iter().filter_map(|m| Some((m.repetition, m.error.as_ref()?)));
     failed
@@ -410,14 +410,14 @@ fn failures(measurements: &[Measurement], style: &Style) -> String {
         .collect()
 }
 
-/// Caveats, each once.
+/// Returns the caveats, each once.
 fn notes(measurements: &[Measurement], style: &Style) -> String {
     let mut text = String::new();
     let all: Vec<&Measurement> = measurements.iter().collect();
-    // Why the window of a single run was not reached stands beside the window.
+    // For a single run, the reason for a missed window is shown next to it.
     let is_shown = |caveat: &Caveat| match caveat {
         Caveat::WindowNotReached { .. } => measurements.len() == 1,
-        // It is the answer.
+        // Already shown as the answer.
         Caveat::BackedOff { .. } => true,
         _ => !style.details && caveat::is_detail(&all, caveat),
     };
@@ -437,7 +437,7 @@ fn notes(measurements: &[Measurement], style: &Style) -> String {
     text
 }
 
-/// Commands to go on with, each on a line of its own that a shell takes as it stands.
+/// Returns follow-up commands, each on its own line, ready for a shell.
 fn next(m: &Measurement, runs: usize, run: Option<&str>, store: Option<&str>, style: &Style) -> String {
     let Some(run) = run else { return String::new() };
     let mut commands = vec![in_store(&format!("bdp report {run}"), store)];

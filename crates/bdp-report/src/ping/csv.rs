@@ -2,8 +2,8 @@
 
 use bdp_model::ping::{Fate, Ping};
 
-/// `probe,due_ns,sent_ns,outcome,rtt_ns,from_due_ns`, oldest first: times since the first probe was due, the last two
-/// empty where nothing came back.
+/// Returns `probe,due_ns,sent_ns,outcome,rtt_ns,from_due_ns`, oldest first: times since the first probe was due, the last two
+/// empty if no answer arrived.
 pub fn csv_of_ping(ping: &Ping) -> String {
     let mut text = String::from("probe,due_ns,sent_ns,outcome,rtt_ns,from_due_ns\r\n");
     for sample in &ping.samples {

@@ -1,30 +1,30 @@
-//! A histogram drawn in text: rows of equal ratio, so that a long tail fits.
+//! A text histogram with rows of equal ratio, so that a long tail fits.
 
 use bdp_model::ping::Bucket;
 
 use crate::number::{percent, three_digits};
 use crate::style::{Style, Tint};
 
-/// Rows at most.
+/// Most rows.
 const ROWS: usize = 14;
-/// Round trips for each row at the least, so that few make few rows.
+/// Fewest round trips per row, so that few round trips make few rows.
 const PER_ROW: u64 = 2;
-/// A row's upper edge is at least so much of its lower one: no bucket is wider.
+/// Smallest ratio of a row's upper to its lower edge: the width of the widest bucket.
 const BUCKET: f64 = 1.0 + 1.0 / 64.0;
 
-/// Rows with their range, count, share of all that came until there, and bar; empty ones in between are left in.
+/// Draws rows with range, count, cumulative share and bar; empty rows in between are kept.
 pub(super) fn draw(buckets: &[Bucket], style: &Style) -> String {
     let (Some(first), Some(last)) = (buckets.first(), buckets.last()) else { return String::new() };
     let (unit, factor) = if first.to_ns < 10_000_000 { ("us", 1e3) } else { ("ms", 1e6) };
     let (low, high) = (first.from_ns.max(1) as f64, (last.to_ns.max(1) as f64) + 1.0);
     let total: u64 = buckets.iter().map(|bucket| bucket.count).sum();
     let filled = usize::try_from(total / PER_ROW).unwrap_or(ROWS).clamp(1, ROWS);
-    // Nor is a row narrower than a nanosecond.
+    // A row is at least one nanosecond wide.
     let rows = (((high / low).ln() / BUCKET.ln()).min(high - low) as usize).clamp(1, filled);
     let edge = |row: usize| low * (high / low).powf(row as f64 / rows as f64);
     let mut counts = vec![0u64; rows];
     for bucket in buckets {
-        // By its lower edge, so that the first is in the first row: rows are no narrower than buckets.
+        // Assigned by its lower edge, so that the first bucket is in the first row: rows are at least as wide as buckets.
         let row = (1..rows).find(|&row| (bucket.from_ns as f64) < edge(row) * 0.999).unwrap_or(rows);
         counts[row - 1] += bucket.count;
     }
@@ -47,7 +47,7 @@ pub(super) fn draw(buckets: &[Bucket], style: &Style) -> String {
     text
 }
 
-/// As long as the count is of the most; a count that is not 0 shows.
+/// Returns a bar proportional to the count; a count other than 0 is always visible.
 fn bar(count: u64, most: u64, room: usize, style: &Style) -> String {
     let exact = count as f64 / most as f64 * room as f64;
     if !style.unicode {

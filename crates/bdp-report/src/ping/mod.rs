@@ -1,4 +1,4 @@
-//! What `bdp ping` prints: a line of what was asked, the figures, the histogram, and what to know about them.
+//! Text output of `bdp ping`: the request, the figures, the histogram, and notes.
 
 mod csv;
 mod histogram;
@@ -14,13 +14,13 @@ use crate::style::{Style, Tint};
 
 pub use csv::csv_of_ping;
 
-/// Shorter round trips are printed in microseconds.
+/// Round trips below this are printed in microseconds.
 const FINE_BELOW_NS: u64 = 10_000_000;
 
-/// Of fewer round trips the figures say more than rows of which most are empty.
+/// Fewest round trips for a histogram; with fewer, most rows would be empty.
 const LEAST_DRAWN: u64 = 10;
 
-/// The face of a ping, in several lines.
+/// Returns the report of a ping, in several lines.
 pub fn ping_text(ping: &Ping, style: &Style) -> String {
     let mut text = wrap("", Tint::None, &heading(ping), style);
     text.push('\n');
@@ -44,7 +44,7 @@ pub fn ping_text(ping: &Ping, style: &Style) -> String {
     text
 }
 
-/// How a round trip was made, and what its time is from and to, in a sentence.
+/// Returns, in a sentence, how a round trip was made and between which events it was timed.
 pub(crate) fn method_words(method: &PingMethod) -> String {
     match method {
         PingMethod::Handshakes => {
@@ -65,7 +65,7 @@ pub(crate) fn method_words(method: &PingMethod) -> String {
     }
 }
 
-/// The line of one probe, as ping prints it: `ams1:443: seq=1 time=24.2 ms`.
+/// Returns the line of one probe, as printed by ping: `ams1:443: seq=1 time=24.2 ms`.
 pub fn probe_line(request: &PingRequest, sample: &Sample) -> String {
     let host = tame(&request.host);
     let target = match request.mode {
@@ -78,7 +78,7 @@ pub fn probe_line(request: &PingRequest, sample: &Sample) -> String {
         Fate::Lost => format!("no answer within {}", request.patience),
         other => other.name().to_owned(),
     };
-    // From 1, as ping counts.
+    // Numbered from 1, as in ping.
     format!("{target}: seq={} {outcome}\n", sample.number + 1)
 }
 
@@ -118,7 +118,7 @@ fn figures(ping: &Ping, rtt: &Distribution, style: &Style) -> String {
     rows.extend(shares.and_then(|s| s.near_ns).map(|d| ("near stack", d)));
     rows.extend(shares.and_then(|s| s.far_ns).map(|d| ("far end", d)));
     rows.extend(shares.and_then(|s| s.path_ns).map(|d| ("path", d)));
-    // Of few probes there is no such percentile. One that falls among lost probes is above what those were waited for.
+    // With few probes the percentile does not exist. A percentile among lost probes exceeds the timeout.
     let printed = |ns: u64| three_digits(ns as f64 / factor);
     let at = |percent: f64, pick: fn(&Distribution) -> Option<u64>| -> Vec<Cell> {
         let cell = |(row, (_, d)): (usize, &(&str, Distribution))| match pick(d).map(|ns| (row, ns)) {
@@ -152,7 +152,7 @@ fn figures(ping: &Ping, rtt: &Distribution, style: &Style) -> String {
     render(&columns, &[], style).trim_start_matches([' ', '\n']).to_owned()
 }
 
-/// Whether a percentile of all probes that were sent falls among those that were lost.
+/// Whether a percentile over all probes sent falls among the lost ones.
 fn is_among_lost(tally: &Tally, percent: f64) -> bool {
     let all = tally.received + tally.lost;
     tally.lost > 0 && nearest_rank(all, percent) > tally.received
@@ -267,7 +267,7 @@ mod tests {
             Ping { probes: Tally { sent: 1070, received: 1000, lost: 70, ..Tally::default() }, ..example() };
         let text = ping_text(&lossy, &Style::plain());
         let row = text.lines().find(|line| line.starts_with("round trip")).unwrap();
-        // Of 1070 the 95th percentile is the 1017th: there are a thousand answers.
+        // The 95th percentile of 1070 is the 1017th, but there are only a thousand answers.
         assert_eq!(row.matches(">3000").count(), 3, "{text}");
         assert!(!text.lines().any(|line| line.starts_with("from due") && line.contains('>')), "{text}");
         assert!(is_among_lost(&lossy.probes, 95.0) && !is_among_lost(&lossy.probes, 90.0));

@@ -1,13 +1,13 @@
-//! An axis: values to coordinates, and the round values that it is labelled with.
+//! An axis: maps values to coordinates and chooses round labels.
 
-/// How values are spread over the axis.
+/// Scale of an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scale {
     Linear,
     Logarithmic,
 }
 
-/// Values from `low` to `high` over coordinates from `start` to `end`.
+/// Maps values from `low` to `high` to coordinates from `start` to `end`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Axis {
     scale: Scale,
@@ -18,19 +18,19 @@ pub(crate) struct Axis {
 }
 
 impl Axis {
-    /// Linear between two values; one value alone gets room about it.
+    /// Returns a linear axis between two values; a single value gets space around it.
     pub fn linear([low, high]: [f64; 2], [start, end]: [f64; 2]) -> Self {
         let (low, high) = if low < high { (low, high) } else { (low - 0.5, low + 0.5) };
         Self { scale: Scale::Linear, low, high, start, end }
     }
 
-    /// Linear from zero to a little above the largest value.
+    /// Returns a linear axis from zero to a little above the largest value.
     pub fn from_zero(largest: f64, coordinates: [f64; 2]) -> Self {
         let largest = if largest.is_finite() && largest > 0.0 { largest } else { 1.0 };
         Self::linear([0.0, largest * 1.06], coordinates)
     }
 
-    /// Logarithmic over the values that are above zero, with a little room at both ends.
+    /// Returns a logarithmic axis over the positive values, with a small margin at both ends.
     pub fn logarithmic(values: impl IntoIterator<Item = f64>, [start, end]: [f64; 2]) -> Self {
         let positive = values.into_iter().filter(|v| v.is_finite() && *v > 0.0);
         let (low, high) = positive.fold((f64::INFINITY, 0.0), |(l, h), v| (v.min(l), v.max(h)));
@@ -39,12 +39,12 @@ impl Axis {
         Self { scale: Scale::Logarithmic, low: low / room, high: high * room, start, end }
     }
 
-    /// The same values over other coordinates.
+    /// Returns the axis with the same values over other coordinates.
     pub fn over(self, [start, end]: [f64; 2]) -> Self {
         Self { start, end, ..self }
     }
 
-    /// The coordinate of a value; what lies outside falls on the nearer end.
+    /// Returns the coordinate of a value, clamped to the ends.
     pub fn at(&self, value: f64) -> f64 {
         let share = match self.scale {
             Scale::Linear => (value - self.low) / (self.high - self.low),
@@ -54,7 +54,7 @@ impl Axis {
         self.start + (self.end - self.start) * share
     }
 
-    /// Whether equal steps are equal factors.
+    /// Whether the axis is logarithmic.
     pub fn is_logarithmic(&self) -> bool {
         self.scale == Scale::Logarithmic
     }
@@ -64,12 +64,12 @@ impl Axis {
         (self.low..=self.high).contains(&value)
     }
 
-    /// Round values on the axis, `most` of them at the most: 1, 2, 5 x 10^n, or decades where there are enough.
+    /// Returns at most `most` round values on the axis: 1, 2, 5 x 10^n, or decades if there are enough.
     pub fn ticks(&self, most: usize) -> Vec<f64> {
         self.ticks_in(1.0, most)
     }
 
-    /// As [`Axis::ticks`], round in multiples of `unit`.
+    /// Like [`Axis::ticks`], with values that are round multiples of `unit`.
     pub fn ticks_in(&self, unit: f64, most: usize) -> Vec<f64> {
         match self.scale {
             Scale::Linear => linear_ticks(self.low / unit, self.high / unit, most),
@@ -111,11 +111,11 @@ fn logarithmic_ticks(low: f64, high: f64, most: usize) -> Vec<f64> {
     decades.into_iter().step_by(stride).collect()
 }
 
-/// Powers of two on a logarithmic axis of bytes, as many as `most`.
+/// Returns up to `most` powers of two on a logarithmic axis of bytes.
 pub(crate) fn ticks_of_bytes(axis: &Axis, most: usize) -> Vec<f64> {
     let powers: Vec<f64> = (0..60).map(|k| 2f64.powi(k)).filter(|&p| axis.holds(p)).collect();
     let stride = powers.len().div_ceil(most.max(1)).max(1);
-    // Whole units fall on tens: a stride of 1, 2, 5 or 10 keeps them among the labels.
+    // Unit prefixes are ten powers of two apart: strides of 1, 2, 5 or 10 keep them among the labels.
     let stride = [1, 2, 5, 10, 20].into_iter().find(|&s| s >= stride).unwrap_or(20);
     let ticks: Vec<f64> = powers.into_iter().filter(|p| (p.log2() as usize).is_multiple_of(stride)).collect();
     if ticks.len() < 2 { axis.ticks(most) } else { ticks }

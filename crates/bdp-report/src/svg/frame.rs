@@ -1,20 +1,20 @@
-//! What surrounds a plot: hairlines, values beside and below it, level lines. No text stands where data may be: names of lines are
-//! for the figure's key.
+//! The frame of a plot: grid lines, tick labels, level lines. No text is placed over the data; line names belong in
+//! the figure's key.
 
 use super::{Anchor, Axis, Drawing, WIDTH};
 
-/// Left and right edge of a plot.
+/// Left and right margin of a plot.
 pub(crate) const MARGIN: f64 = 2.0;
-/// Left edge of a plot with values beside it; they have room in the larger type of a narrow page, too.
+/// Left margin of a plot with labels beside it, wide enough for the larger type of a narrow page.
 pub(crate) const GUTTER: f64 = 78.0;
-/// From a value to the plot.
+/// Distance between a label and the plot.
 const GAP: f64 = 8.0;
-/// From the bottom line to the baseline of its labels: below the marks in the larger type of a narrow page, too.
+/// Distance from the bottom line to the baseline of its labels, also enough for the larger type of a narrow page.
 const DROP: f64 = 20.0;
-/// Width of a character in the larger type of a narrow page.
+/// Width of a character in the larger type used on narrow pages.
 const CHARACTER: f64 = 10.5;
 
-/// A plot's two axes.
+/// The two axes of a plot.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Frame {
     pub x: Axis,
@@ -22,12 +22,12 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// Where a pair of values lies.
+    /// Returns the position of a pair of values.
     pub fn at(&self, x: f64, y: f64) -> [f64; 2] {
         [self.x.at(x), self.y.at(y)]
     }
 
-    /// Hairlines at `ticks` with their values at the left, and the unit of all below them.
+    /// Draws grid lines at `ticks` with labels on the left and the unit below them.
     pub fn rules(&self, drawing: &mut Drawing, ticks: &[f64], unit: &str, format: impl Fn(f64) -> String) {
         let edge = self.x.start - GAP;
         for &tick in ticks {
@@ -43,7 +43,7 @@ impl Frame {
         }
     }
 
-    /// The bottom line with short marks and labels under it: as many as have room in the larger type of a narrow page.
+    /// Draws the bottom line with tick marks and as many labels as fit in the larger type of a narrow page.
     pub fn bottom(&self, drawing: &mut Drawing, ticks: &[f64], format: impl Fn(f64) -> String) {
         let y = self.y.start;
         drawing.line([self.x.start, y], [self.x.end, y], "axis");
@@ -61,7 +61,7 @@ impl Frame {
         }
     }
 
-    /// A level line, where the plot has room for its value.
+    /// Draws a level line if its value lies on the axis.
     pub fn level(&self, drawing: &mut Drawing, value: f64, class: &str) {
         if self.y.holds(value) {
             let y = self.y.at(value);

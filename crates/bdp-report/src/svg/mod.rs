@@ -1,4 +1,4 @@
-//! Charts in SVG, drawn by hand: elements, axes, a frame. Colours are classes of the page's style sheet.
+//! SVG charts: elements, axes, a frame. Colours are classes of the page's style sheet.
 
 mod axis;
 mod frame;
@@ -8,31 +8,31 @@ pub(crate) use frame::{Frame, GUTTER, MARGIN};
 
 use crate::markup::Markup;
 
-/// Width of a chart in its own units; the page scales it to its column.
+/// Width of a chart in its own units; the page scales it.
 pub(crate) const WIDTH: f64 = 720.0;
 
 /// A drawing.
 #[derive(Debug, Default)]
 pub(crate) struct Drawing {
     body: Vec<Shape>,
-    /// Text, above everything else.
+    /// Text, drawn above everything else.
     over: Vec<Shape>,
 }
 
-/// What a drawing is made of.
+/// Element of a drawing.
 #[derive(Debug, Clone)]
 pub(crate) enum Shape {
     /// A path of `M`, `L`, `H`, `V` and `Z`, absolute.
     Path { class: String, d: String },
-    /// A rectangle: its corner, its width and height.
+    /// A rectangle: corner, then width and height.
     Rect { class: String, at: [f64; 2], size: [f64; 2] },
     /// A circle.
     Dot { class: String, at: [f64; 2], radius: f64 },
-    /// Text on its baseline.
+    /// Text, positioned at its baseline.
     Text { class: String, at: [f64; 2], anchor: Anchor, text: String },
 }
 
-/// A drawing that is finished.
+/// A finished drawing.
 #[derive(Debug)]
 pub(crate) struct Chart {
     pub height: f64,
@@ -41,7 +41,7 @@ pub(crate) struct Chart {
     pub shapes: Vec<Shape>,
 }
 
-/// Where text stands to its point.
+/// Horizontal alignment of text relative to its point.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Anchor {
     Start,
@@ -50,7 +50,7 @@ pub(crate) enum Anchor {
 }
 
 impl Chart {
-    /// It as an element, with what a reader who does not see it hears.
+    /// Returns the chart as an element with its text alternative.
     pub fn into_markup(self) -> Markup {
         let mut svg = Markup::default();
         let view = format!("0 0 {} {}", number(WIDTH), number(self.height));
@@ -96,7 +96,7 @@ impl Shape {
 }
 
 impl Anchor {
-    /// As SVG has it.
+    /// Returns the SVG name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Start => "start",
@@ -107,13 +107,13 @@ impl Anchor {
 }
 
 impl Drawing {
-    /// The drawing, with what a reader who does not see it hears.
+    /// Returns the finished drawing with its text alternative.
     pub fn finish(self, height: f64, title: &str, description: &str) -> Chart {
         let shapes = self.body.into_iter().chain(self.over).collect();
         Chart { height, title: title.to_owned(), description: description.to_owned(), shapes }
     }
 
-    /// What was drawn, to be put into another drawing.
+    /// Returns the shapes as a group for use in another drawing.
     pub fn into_group(self, class: &str) -> Markup {
         let mut group = Markup::default();
         group.element("g", &[("class", class)], |m| {
@@ -137,7 +137,7 @@ impl Drawing {
         }
     }
 
-    /// Straight lines from point to point; a gap where a point is missing.
+    /// Draws straight lines between points, with a gap at each missing point.
     pub fn polyline(&mut self, points: impl IntoIterator<Item = Option<[f64; 2]>>, class: &str) {
         let mut d = String::new();
         let mut drawing = false;
@@ -163,7 +163,7 @@ impl Drawing {
         self.body.push(Shape::Dot { class: class.to_owned(), at, radius });
     }
 
-    /// A cross, for what does not count.
+    /// Draws a cross, for values that do not count.
     pub fn cross(&mut self, [x, y]: [f64; 2], arm: f64, class: &str) {
         let [left, right, top, bottom] = [x - arm, x + arm, y - arm, y + arm].map(number);
         self.path(&format!("M{left} {top}L{right} {bottom}M{left} {bottom}L{right} {top}"), class);
@@ -174,7 +174,7 @@ impl Drawing {
     }
 }
 
-/// A coordinate to a tenth, without what says nothing.
+/// Formats a coordinate to one decimal, without trailing zeros.
 pub(crate) fn number(value: f64) -> String {
     if !value.is_finite() {
         return "0".to_owned();

@@ -1,4 +1,4 @@
-//! What was applied, confirmed and put back, and what is in force.
+//! Text on applied, confirmed, reverted and current settings.
 
 use bdp_model::tuning::{Change, Plan, Target};
 
@@ -7,155 +7,155 @@ use crate::date::utc;
 use crate::grid::{tame, wrap};
 use crate::style::{Style, Tint};
 
-/// Width of the words at the beginning of lines.
+/// Width of the labels at the start of lines.
 const LABEL: usize = 9;
 
-/// Where each setting has its value already.
+/// Message if all settings already have their values.
 pub const NOTHING_TO_DO: &str = "nothing to do: all settings are already as planned\n";
 
-/// One change.
+/// A change of one setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangeLine<'a> {
-    /// The setting.
+    /// Setting.
     pub target: &'a Target,
-    /// Its value before.
+    /// Value before.
     pub before: Option<&'a str>,
-    /// Its value after.
+    /// Value after.
     pub after: &'a str,
-    /// Whether it has that value already.
+    /// Whether the setting already has that value.
     pub is_there: bool,
-    /// Why it is changed.
+    /// Reason for the change.
     pub why: Option<String>,
 }
 
-/// What was applied.
+/// Settings that were applied.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AppliedText<'a> {
-    /// How many settings were written.
+    /// Number of settings written.
     pub settings: usize,
-    /// The far end, where it was there, as it is called on the command line.
+    /// Remote host, as named on the command line; `None` if applied locally.
     pub at: Option<&'a str>,
-    /// The journal's number.
+    /// Journal number.
     pub journal: Option<u32>,
-    /// When they go back by themselves.
+    /// When the settings revert automatically.
     pub until_unix_ms: Option<u64>,
-    /// The file that sets them at boot.
+    /// File that applies them at boot.
     pub persistent_file: Option<&'a str>,
-    /// Whether such a file is written once they are confirmed.
+    /// Whether that file is written on confirmation.
     pub persists_when_confirmed: bool,
-    /// What was to last and is of this boot alone.
+    /// Settings meant to be persistent that last only until the next boot.
     pub of_this_boot: &'a [Target],
 }
 
-/// What was confirmed.
+/// Settings that were confirmed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConfirmedText<'a> {
-    /// How many settings.
+    /// Number of settings.
     pub settings: usize,
-    /// The far end, where it was there.
+    /// Remote host; `None` if confirmed locally.
     pub at: Option<&'a str>,
-    /// The file that sets them at boot.
+    /// File that applies them at boot.
     pub persistent_file: Option<&'a str>,
-    /// What was to last and is of this boot alone.
+    /// Settings meant to be persistent that last only until the next boot.
     pub of_this_boot: &'a [Target],
 }
 
-/// A setting that was put back, or is somebody else's.
+/// A setting that was reverted, or that was changed by someone else.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackLine {
-    /// The setting.
+    /// Setting.
     pub target: Target,
-    /// Its value before.
+    /// Value before the change.
     pub before: Option<String>,
-    /// What bdp wrote.
+    /// Value that bdp wrote.
     pub wrote: String,
-    /// Its value now, where somebody else changed it.
+    /// Current value, if someone else changed it.
     pub now: Option<String>,
 }
 
 /// A journal of another network namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ElsewhereLine {
-    /// Its number.
+    /// Journal number.
     pub journal: u32,
-    /// The namespace's.
+    /// Inode number of the namespace.
     pub namespace: u64,
-    /// What runs a command in there; none where no way into it is seen.
+    /// Command prefix that runs a command in the namespace; `None` if none is known.
     pub way: Option<String>,
 }
 
-/// What was put back.
+/// Result of a revert.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RevertedText {
-    /// Whether it was at the far end, where its owner decides on what somebody else changed.
+    /// Whether it was on a remote host, whose owner decides about settings that someone else changed.
     pub is_far: bool,
-    /// Settings, in order.
+    /// Settings reverted, in order.
     pub put_back: Vec<BackLine>,
-    /// How many were as before already.
+    /// Number of settings that already had their earlier value.
     pub were_back: usize,
-    /// Settings that somebody else changed since.
+    /// Settings that someone else changed since.
     pub foreign: Vec<BackLine>,
-    /// The file that was removed, or lost its settings.
+    /// File that was removed, or from which the settings were removed.
     pub persistent_file: Option<String>,
-    /// The same, left because somebody else changed it.
+    /// Persistent file left in place because someone else changed it.
     pub foreign_file: Option<String>,
-    /// Journals of other boots.
+    /// Journals from earlier boots.
     pub of_other_boots: Vec<u32>,
     /// Journals of other network namespaces.
     pub elsewhere: Vec<ElsewhereLine>,
 }
 
-/// A setting of a journal.
+/// A setting recorded in a journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingText {
-    /// The setting.
+    /// Setting.
     pub target: Target,
-    /// Its value before.
+    /// Value before the change.
     pub before: Option<String>,
-    /// What bdp wrote.
+    /// Value that bdp wrote.
     pub wrote: String,
-    /// Its value now, where somebody else changed it.
+    /// Current value, if someone else changed it.
     pub now: Option<Option<String>>,
-    /// Whether it is as before.
+    /// Whether it has its earlier value.
     pub is_as_before: bool,
 }
 
-/// A journal.
+/// A journal of applied settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JournalText {
-    /// Its number.
+    /// Journal number.
     pub id: u32,
-    /// Since when.
+    /// Start time.
     pub started_unix_ms: u64,
-    /// Until when.
+    /// Time of the automatic revert.
     pub until_unix_ms: Option<u64>,
-    /// The client that applied it from another machine.
+    /// Remote client that applied it.
     pub client: Option<String>,
-    /// What it stands for.
+    /// State of the journal.
     pub standing: String,
-    /// Its settings.
+    /// Settings in the journal.
     pub settings: Vec<SettingText>,
 }
 
-/// What is in force.
+/// Settings currently in force.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StateText {
-    /// The journals, the oldest first.
+    /// Journals, oldest first.
     pub journals: Vec<JournalText>,
-    /// The file for the next boots.
+    /// File that applies settings at boot.
     pub persistent_file: Option<String>,
-    /// Whether it is missing.
+    /// Whether the file is missing.
     pub is_file_missing: bool,
-    /// Whether somebody else changed it.
+    /// Whether someone else changed the file.
     pub is_file_foreign: bool,
 }
 
-/// Why a change of a plan is made, in a sentence.
+/// Returns the reason for a change of a plan, as a sentence.
 pub fn why(plan: &Plan, change: &Change) -> String {
     words::reason(plan, change)
 }
 
-/// Changes, numbered.
+/// Returns a numbered list of changes.
 pub fn changes_text(changes: &[ChangeLine<'_>], style: &Style) -> String {
     let mut text = String::new();
     for (at, change) in changes.iter().enumerate() {
@@ -173,7 +173,7 @@ pub fn changes_text(changes: &[ChangeLine<'_>], style: &Style) -> String {
     text
 }
 
-/// What was applied, and how it is undone.
+/// Returns text on the applied settings and how to revert them.
 pub fn applied_text(applied: &AppliedText<'_>, style: &Style) -> String {
     let Some(journal) = applied.journal else { return NOTHING_TO_DO.to_owned() };
     let mut text = line("applied", &format!("{}, journal {journal}", settings(applied.settings)), style);
@@ -193,7 +193,7 @@ pub fn applied_text(applied: &AppliedText<'_>, style: &Style) -> String {
     text + &line("undo", &format!("bdp tune revert{}", option_at(applied.at)), style)
 }
 
-/// What was confirmed.
+/// Returns text on the confirmed settings.
 pub fn confirmed_text(confirmed: &ConfirmedText<'_>, style: &Style) -> String {
     let words = format!(
         "{} in force until 'bdp tune revert{}'",
@@ -203,7 +203,7 @@ pub fn confirmed_text(confirmed: &ConfirmedText<'_>, style: &Style) -> String {
     line("kept", &words, style) + &boot(confirmed.persistent_file, confirmed.of_this_boot, style)
 }
 
-/// What was put back, and what was left.
+/// Returns text on the settings that were reverted and those left alone.
 pub fn reverted_text(reverted: &RevertedText, style: &Style) -> String {
     let mut text = String::new();
     for back in &reverted.put_back {
@@ -263,7 +263,7 @@ pub fn reverted_text(reverted: &RevertedText, style: &Style) -> String {
     text
 }
 
-/// What is in force.
+/// Returns text on the settings in force.
 pub fn state_text(state: &StateText, style: &Style) -> String {
     let mut text = String::new();
     for journal in &state.journals {
@@ -306,7 +306,7 @@ pub fn state_text(state: &StateText, style: &Style) -> String {
     text
 }
 
-/// What is of the next boots.
+/// Returns text on the settings that apply after the next boot.
 fn boot(file: Option<&str>, of_this_boot: &[Target], style: &Style) -> String {
     let mut text = file.map_or_else(String::new, |file| line("boot", &tame(file), style));
     for target in of_this_boot {

@@ -1,4 +1,4 @@
-//! What the value of a setting comes to on a host, in a few words.
+//! Effect of a setting's value on a host, in a few words.
 
 use bdp_model::tuning::host::HostSettings;
 use bdp_model::tuning::judged::JudgedSetting;
@@ -6,14 +6,14 @@ use bdp_model::tuning::setting::{Kind, Release, Unit, numbers};
 
 use crate::number::{percent, size};
 
-/// Without an upper limit, as the kernel writes it.
+/// No upper limit, as written by the kernel.
 const NO_LIMIT: i64 = u32::MAX as i64;
-/// Bytes of a page, where nothing says otherwise.
+/// Default page size, bytes.
 const PAGE: f64 = 4096.0;
-/// Since when the share of a receive buffer that is window is measured, and begins with a half.
+/// Kernel since which the share of a receive buffer used as window is measured, starting at one half.
 const SHARE_IS_MEASURED: Release = Release::new(6, 6);
 
-/// What the value comes to; None where there is nothing to say beyond the value itself, or none.
+/// Returns the effect of the value; `None` if it has none or the value speaks for itself.
 pub(super) fn effect(judged: &JudgedSetting, host: &HostSettings) -> Option<String> {
     let value = judged.value.as_ref().ok()?;
     let setting = judged.setting;
@@ -49,7 +49,7 @@ pub(super) fn effect(judged: &JudgedSetting, host: &HostSettings) -> Option<Stri
     }
 }
 
-/// The share of a receive buffer that becomes window, at the start of a connection.
+/// Returns the share of a receive buffer that becomes window at the start of a connection.
 fn window_share(host: &HostSettings) -> Option<f64> {
     if host.release().is_none_or(|kernel| kernel >= SHARE_IS_MEASURED) {
         return Some(0.5);
@@ -92,7 +92,7 @@ fn recovery(bits: i64) -> String {
     if parts.is_empty() { "RACK off".to_owned() } else { parts.join(", ") }
 }
 
-/// What a queueing discipline does, in a few words.
+/// Returns what a queueing discipline does, in a few words.
 pub(super) fn discipline(name: &str) -> Option<&'static str> {
     Some(match name {
         "fq" => "flows apart, paced",

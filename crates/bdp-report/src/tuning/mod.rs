@@ -1,4 +1,4 @@
-//! Settings of hosts, plans of them and what became of them: in words, and as scripts for other hosts.
+//! Host settings, plans and results: in words, and as scripts for other hosts.
 
 pub mod applied;
 mod effect;

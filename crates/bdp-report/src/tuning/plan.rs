@@ -1,4 +1,4 @@
-//! A plan in words: `bdp tune plan`.
+//! `bdp tune plan`: a plan in words.
 
 use bdp_model::ends::{Direction, End};
 use bdp_model::tuning::{Change, Plan, PlanDirection};
@@ -10,7 +10,7 @@ use crate::grid::{tame, wrap};
 use crate::measurement::arrow;
 use crate::style::{Style, Tint};
 
-/// The plan: the path, what to change and why, what else would do, what is left alone.
+/// Returns the plan: the path, the changes with reasons, alternatives, and what is left alone.
 pub fn plan(plan: &Plan, style: &Style) -> String {
     let mut text = heading(plan, style);
     if plan.changes.is_empty() {
@@ -43,7 +43,7 @@ pub fn plan(plan: &Plan, style: &Style) -> String {
     text
 }
 
-/// A change in a line: `net.ipv4.tcp_rmem on ams1: 4096 131072 524288 -> 4096 131072 1179648`.
+/// Returns a change in a line: `net.ipv4.tcp_rmem on ams1: 4096 131072 524288 -> 4096 131072 1179648`.
 pub fn change_line(plan: &Plan, change: &Change) -> String {
     let (target, host) = (words::target(&change.target), words::host(plan, change.end));
     format!("{target} on {host}: {}", words::step(change))
@@ -80,7 +80,7 @@ fn direction_line(of: &PlanDirection, style: &Style) -> String {
     format!("{}           {}", arrow(of.direction, style), parts.join(", "))
 }
 
-/// Changes, numbered, each with its reason and what it gives.
+/// Returns numbered changes, each with its reason and expected gain.
 fn changes(label: &str, plan: &Plan, changes: &[Change], style: &Style) -> String {
     let mut text = String::new();
     for (i, change) in changes.iter().enumerate() {

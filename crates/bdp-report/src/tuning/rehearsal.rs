@@ -1,4 +1,4 @@
-//! A rehearsal in words: `bdp rehearse`.
+//! `bdp rehearse`: a rehearsal in words.
 
 use bdp_model::ends::Direction;
 use bdp_model::stats::Estimate;
@@ -12,7 +12,7 @@ use crate::measurement::arrow;
 use crate::number::{loss, three_digits};
 use crate::style::{Style, Tint};
 
-/// The plan, a table of what each variant gives, and what to apply.
+/// Returns the plan, a table with the result of each variant, and the recommendation.
 pub fn rehearsal(rehearsal: &Rehearsal, style: &Style) -> String {
     let mut text = plan::plan(&rehearsal.plan, style);
     let kernel =
@@ -50,7 +50,7 @@ pub fn rehearsal(rehearsal: &Rehearsal, style: &Style) -> String {
     text
 }
 
-/// What to apply, and what it would give.
+/// Returns the recommendation and its expected result.
 pub fn choice(rehearsal: &Rehearsal, style: &Style) -> String {
     let (tint, line) = match &rehearsal.choice {
         Some(name) => (Tint::Good, format!("{}, {}", tame(name), summary(rehearsal, style))),
@@ -83,13 +83,13 @@ fn delay(estimate: &Estimate) -> String {
     time(Nanos(estimate.mean.max(0.0) as u64))
 }
 
-/// Whether something would be a gain, were it not for others.
+/// Whether a change would be a gain if it did not harm other traffic.
 fn takes_from_others(rehearsal: &Rehearsal) -> bool {
     let Some(before) = rehearsal.variant(BEFORE) else { return false };
     rehearsal.variants.iter().any(|variant| variant.gains_at_others_cost(before))
 }
 
-/// What changes cost others, or the round trip.
+/// Returns what the changes cost other traffic, or the round trip.
 fn warnings(rehearsal: &Rehearsal, style: &Style) -> String {
     let Some(before) = rehearsal.variant(BEFORE) else { return String::new() };
     let mut text = String::new();

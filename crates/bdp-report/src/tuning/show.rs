@@ -10,14 +10,14 @@ use crate::grid::{Align, Cell, Column, cut, render, tame, total_width, wrap};
 use crate::number::{rate, size};
 use crate::style::{Style, Tint};
 
-/// Columns of what stands before the text of a note.
+/// Columns before the text of a note.
 const LEAD: usize = 8;
-/// Columns of the widest value; a longer one is cut in the table, and whole where it is asked for by name.
+/// Width to which values are truncated in the table; a setting shown by name has its full value.
 const VALUE: usize = 24;
-/// Fewer columns for what a value comes to are none.
+/// Minimum width for the effect column.
 const LEAST_EFFECT: usize = 12;
 
-/// The settings of a host as a table: those that shape a path, are changed or follow bad advice, or all.
+/// Returns a host's settings as a table: those that shape a path, are changed or follow bad advice, or all.
 pub fn settings_text(host: &HostSettings, all: bool, style: &Style) -> String {
     let settings = judged(host);
     let mut text = wrap(&lead("host"), Tint::Strong, &host_words(host), style);
@@ -60,22 +60,22 @@ pub fn settings_text(host: &HostSettings, all: bool, style: &Style) -> String {
     text
 }
 
-/// What a file of sysctls would set.
+/// Settings that a sysctl file would apply.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SysctlFile {
-    /// As it was named.
+    /// File name, as given.
     pub name: String,
-    /// The settings of the catalogue that it has, with their full names, in its order; of one that it has several times the last.
+    /// Settings of the catalogue in the file, by full name and in catalogue order; if one occurs several times, the last counts.
     pub settings: Vec<&'static str>,
-    /// Those that the catalogue does not know, of networking and of anything else.
+    /// Settings that the catalogue does not have, of networking or anything else.
     pub unknown: Vec<String>,
-    /// Lines that set nothing, by their numbers.
+    /// Numbers of the lines that set nothing.
     pub unreadable: Vec<usize>,
     /// Settings that this kernel does not have.
     pub not_of_kernel: Vec<&'static str>,
 }
 
-/// What a file of sysctls would make of a host: `host` as it is with the settings of the file in place of its own.
+/// Returns the effect of a sysctl file on a host: `host` already has the file's settings in place of its own.
 pub fn sysctl_file_text(file: &SysctlFile, host: &HostSettings, style: &Style) -> String {
     let settings = settings_of_file(file, host);
     let count = match settings.len() {
@@ -114,13 +114,13 @@ pub fn sysctl_file_text(file: &SysctlFile, host: &HostSettings, style: &Style) -
     text
 }
 
-/// The settings of a file, judged.
+/// Returns the settings of a file with their judgement.
 pub fn settings_of_file(file: &SysctlFile, host: &HostSettings) -> Vec<JudgedSetting> {
     let all = judged(host);
     file.settings.iter().filter_map(|name| all.iter().find(|s| s.setting.name == *name).cloned()).collect()
 }
 
-/// The bad advice that settings follow.
+/// Returns the bad advice that settings follow.
 fn advice_followed(settings: &[JudgedSetting], style: &Style) -> String {
     let lines = settings.iter().filter_map(|setting| {
         let advice: Vec<&JudgedAdvice> = setting.misled_by().collect();
@@ -130,9 +130,9 @@ fn advice_followed(settings: &[JudgedSetting], style: &Style) -> String {
     lines.collect()
 }
 
-/// What absurd values do.
+/// Returns the effects of absurd values.
 fn warnings(settings: &[JudgedSetting], style: &Style) -> String {
-    // Harmful advice says it already.
+    // Already covered by harmful advice.
     let is_said = |setting: &&JudgedSetting| {
         setting.misled_by().any(|advice| advice.verdict.kind == VerdictKind::Harmful)
     };
@@ -153,7 +153,7 @@ fn lead(word: &str) -> String {
     format!("{word:<LEAD$}")
 }
 
-/// The last part of a dotted name, which is as unique in the catalogue.
+/// Returns the last part of a dotted name, which is also unique in the catalogue.
 fn short(name: &str) -> &str {
     name.rsplit_once('.').map_or(name, |(_, last)| last)
 }
@@ -211,7 +211,7 @@ fn tint(row: &JudgedSetting) -> Tint {
     }
 }
 
-/// `same`, or how the value lies to the default, with the numbers of it that differ.
+/// Returns `same`, or the relation to the default with the numbers that differ.
 fn default_cell(row: &JudgedSetting) -> Cell {
     let (Some(default), Some(relation), Ok(value)) = (&row.default, row.relation, &row.value) else {
         return Cell::tinted("-", Tint::Faint);
@@ -228,7 +228,7 @@ fn default_cell(row: &JudgedSetting) -> Cell {
     Cell::plain(format!("{word}{about}{}", in_sizes(row, &differing(value, default, relation))))
 }
 
-/// The numbers of a default that a value lies beside, or all of it where its direction is not one.
+/// Returns the numbers of a default from which a value differs, or the whole default if the relation has no direction.
 fn differing(value: &str, default: &DefaultValue, relation: Relation) -> String {
     let (Some(numbers), Some(others)) = (numbers(value), numbers(&default.value)) else {
         return default.value.clone();
@@ -240,7 +240,7 @@ fn differing(value: &str, default: &DefaultValue, relation: Relation) -> String 
     differing.map(|(_, other)| other.to_string()).collect::<Vec<_>>().join(" ")
 }
 
-/// Numbers of bytes in KiB and MiB where they are whole: `4K 128K 32M`.
+/// Returns byte counts in KiB and MiB if they are whole: `4K 128K 32M`.
 fn in_sizes(row: &JudgedSetting, value: &str) -> String {
     use bdp_model::tuning::setting::Unit;
     let sized = |word: &str| match word.parse::<u64>() {
@@ -317,7 +317,7 @@ fn verdict_words(verdict: &Verdict) -> String {
     format!("{kind}{since}: {}", verdict.why)
 }
 
-/// Those that can't be read, by reason; those that the kernel does not have only where all are asked for.
+/// Returns unreadable settings by reason; those missing from the kernel only with `all`.
 fn unreadable_words(settings: &[JudgedSetting], all: bool) -> Vec<String> {
     let of = |is_meant: &dyn Fn(&Unreadable) -> bool| {
         let names =
@@ -342,7 +342,7 @@ fn unreadable_words(settings: &[JudgedSetting], all: bool) -> Vec<String> {
     lines
 }
 
-/// One setting in full.
+/// Returns one setting in full.
 pub fn setting_text(judged: &JudgedSetting, host: &HostSettings, style: &Style) -> String {
     let setting = judged.setting;
     let value = match &judged.value {

@@ -13,7 +13,7 @@ use super::show::SysctlFile;
 /// The schema's name and version.
 pub const TUNE_SHOW_SCHEMA: &str = "bdp.tune-show/1";
 
-/// These settings of a host, with its device.
+/// Renders a host's settings and its network device as JSON.
 pub fn settings_json(
     host: &HostSettings,
     settings: &[&JudgedSetting],
@@ -43,81 +43,81 @@ pub fn settings_json(
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Document<'a> {
-    /// Name and version of this document's shape.
+    /// Name and version of the schema.
     #[cfg_attr(feature = "schema", schemars(extend("const" = TUNE_SHOW_SCHEMA)))]
     schema: &'static str,
     /// Version of bdp.
     bdp: &'a str,
-    /// Nothing of it is stored.
+    /// Always null: the document is not stored.
     run: (),
-    /// Its name.
+    /// Host name.
     #[cfg_attr(feature = "schema", schemars(extend("minLength" = 0)))]
     host: &'a str,
-    /// As `uname -r` prints it.
+    /// Kernel release, as printed by `uname -r`.
     kernel: &'a str,
-    /// Of the machine, whatever of it a container may use.
+    /// Memory of the machine, regardless of container limits.
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     memory_bytes: u64,
     /// Whether bdp ran in the machine's first network namespace; others show fewer settings.
     first_namespace: bool,
-    /// Of `--file`, whose settings stand in place of this host's; null of the host itself.
+    /// File given by `--file`, whose values replace this host's; null if the host itself is shown.
     file: Option<File<'a>>,
-    /// Each setting.
+    /// Settings of the catalogue.
     settings: Vec<Setting<'a>>,
     /// The device of `--device`, or of the default route; null if there is no such route.
     device: Option<Device<'a>>,
 }
 
-/// A file of sysctls.
+/// A file of sysctl settings.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct File<'a> {
-    /// As it was named.
+    /// File name, as given.
     name: &'a str,
-    /// Settings that the catalogue does not have.
+    /// Settings in the file that are not in the catalogue.
     unknown: &'a [String],
-    /// Settings that this kernel does not have.
+    /// Settings in the file that this kernel does not have.
     not_of_kernel: &'a [&'static str],
-    /// Lines that set nothing, by their numbers.
+    /// Numbers of the lines that set nothing.
     unreadable_lines: &'a [usize],
 }
 
-/// A setting as it stands on this host.
+/// A setting and its value on this host.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Setting<'a> {
-    /// Its name.
+    /// Name of the setting.
     #[cfg_attr(feature = "schema", schemars(regex(pattern = r"^net\.(ipv4|core)\.[a-z0-9_]+$")))]
     name: &'static str,
-    /// As the kernel prints it, its numbers apart by blanks; null if it can't be read.
+    /// Value as printed by the kernel, numbers separated by spaces; null if it can't be read.
     value: Option<&'a str>,
-    /// Why it can't be read.
+    /// Why the value can't be read; null if it can.
     unreadable: Option<WhyUnreadable>,
-    /// What it does.
+    /// What the setting does.
     does: &'static str,
-    /// What the value comes to on this host.
+    /// What the value means on this host.
     here: Option<String>,
-    /// What its value is.
+    /// Type of the value.
     kind: Kind,
-    /// The unit of its numbers.
+    /// Unit of the numbers.
     unit: Unit,
     /// Whether each network namespace has its own value on this kernel.
     scope: Scope,
-    /// The value with which this kernel starts.
+    /// Default value in this kernel.
     default: Option<&'a DefaultValue>,
-    /// How the value lies to the default; one computed from memory is met by what is within a sixteenth of it.
+    /// Relation of the value to the default; a default computed from memory matches within one sixteenth.
     relation: Option<Relation>,
-    /// Whether this kernel acts by it.
+    /// Whether this kernel uses the setting.
     is_read: bool,
-    /// Whether it can limit one connection's goodput, latency or recovery.
+    /// Whether the setting can limit the goodput, latency or loss recovery of one connection.
     shapes_path: bool,
-    /// The kernel that brought it; null if 3.10 has it.
+    /// First kernel that has the setting; null if 3.10 already has it.
     since: Option<Release>,
-    /// The kernel since which it does nothing, or is gone.
+    /// Kernel from which on the setting has no effect or is removed.
     end: Option<&'a EndOfLife>,
-    /// What an absurd value does; null of one that is not, and of the kernel's own.
+    /// Effect of an absurd value; null if the value is not absurd or is the kernel's own.
     warning: Option<&'a str>,
-    /// What others advise.
+    /// Published advice on the setting.
     advice: Vec<Advice>,
 }
 
@@ -128,66 +128,66 @@ struct Setting<'a> {
 enum WhyUnreadable {
     /// The kernel does not have it.
     NotOfKernel,
-    /// Only the machine's first network namespace shows it.
+    /// Shown only in the machine's first network namespace.
     NotOfNamespace,
-    /// bdp may not read it.
+    /// bdp lacks the permission to read it.
     NoPermission,
-    /// Reading it failed.
+    /// Reading failed.
     Failed,
 }
 
-/// Whose a setting is.
+/// Scope of a setting.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 enum Scope {
-    /// Each network namespace has its own.
+    /// Per network namespace.
     Namespace,
-    /// The machine has one.
+    /// Machine-wide.
     Machine,
 }
 
-/// What others advise, and what it is worth.
+/// A piece of published advice and bdp's verdict on it.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Advice {
-    /// Who.
+    /// Who gives the advice.
     source: &'static str,
-    /// Where.
+    /// Where it is published.
     place: &'static str,
-    /// The value that is advised.
+    /// Advised value.
     value: &'static str,
-    /// What it is worth on this kernel.
+    /// Verdict for this kernel.
     verdict: VerdictKind,
-    /// Since which kernel; null if it was never different since 3.10.
+    /// Kernel since which the verdict applies; null if it has been the same since 3.10.
     since: Option<Release>,
-    /// Why.
+    /// Reason for the verdict.
     why: &'static str,
-    /// Whether the host's value follows it.
+    /// Whether the host's value follows the advice.
     followed: bool,
 }
 
-/// A device and its queues.
+/// A network device and its queues.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Device<'a> {
-    /// Its name.
+    /// Device name.
     name: &'a str,
-    /// Its MTU.
+    /// MTU.
     mtu_bytes: Option<u32>,
-    /// As its driver reports it; null of virtual devices.
+    /// Link speed reported by the driver; null for virtual devices.
     speed_bps: Option<u64>,
-    /// Its driver.
+    /// Driver name.
     driver: Option<&'a str>,
-    /// Of a device with several queues that of these.
+    /// Queueing discipline; on a multi-queue device, that of the queues.
     qdisc: Option<&'a str>,
-    /// Whether it is `net.core.default_qdisc`; null if that is not shown.
+    /// Whether the discipline is `net.core.default_qdisc`; null if that can't be read.
     qdisc_is_default: Option<bool>,
-    /// Length of its queue.
+    /// Transmit queue length.
     txqueuelen: Option<u32>,
-    /// Queues to send.
+    /// Number of transmit queues.
     tx_queues: Option<u32>,
-    /// Queues to receive.
+    /// Number of receive queues.
     rx_queues: Option<u32>,
     /// Generic receive offload.
     gro: Option<bool>,
@@ -195,9 +195,9 @@ struct Device<'a> {
     gso: Option<bool>,
     /// TCP segmentation offload.
     tso: Option<bool>,
-    /// Its rings.
+    /// Ring buffer sizes.
     rings: Option<&'a Rings>,
-    /// On `txqueuelen`.
+    /// Published advice on `txqueuelen`.
     advice: Vec<Advice>,
 }
 

@@ -1,4 +1,4 @@
-//! What came of a change in words: `bdp verify`.
+//! `bdp verify`: results of a change in words.
 
 use bdp_model::tuning::{Outcome, Verdict, Verification, Verified};
 use bdp_model::units::Nanos;
@@ -9,7 +9,7 @@ use crate::measurement::arrow;
 use crate::number::percent;
 use crate::style::{Style, Tint};
 
-/// Each direction before, predicted and now, with a verdict and what limits it now.
+/// Returns each direction before, predicted and now, with a verdict and its current limit.
 pub fn verification(of: &Verification, style: &Style) -> String {
     let run =
         of.run.as_deref().map_or_else(|| "the run before".to_owned(), |run| format!("run {}", tame(run)));
@@ -50,7 +50,7 @@ fn lines(of: &Verified, style: &Style) -> String {
     text
 }
 
-/// Whether it gained what was predicted.
+/// Whether the predicted gain was reached.
 fn is_better(of: &Outcome) -> bool {
     matches!(of.verdict, Verdict::Held | Verdict::Exceeded) && of.now > of.before
 }

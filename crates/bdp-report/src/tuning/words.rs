@@ -10,7 +10,7 @@ use crate::measurement::arrow;
 use crate::number::percent;
 use crate::style::Style;
 
-/// A machine of the plan: its name, or which end it is where both have the same.
+/// Returns a machine of the plan: its name, or which end it is if both have the same name.
 pub(super) fn host(plan: &Plan, end: End) -> String {
     let name = plan.host(end).map(|host| tame(&host.name)).unwrap_or_default();
     let is_told_apart = plan.far.as_ref().is_none_or(|far| far.name != plan.near.name);
@@ -21,7 +21,7 @@ pub(super) fn host(plan: &Plan, end: End) -> String {
     }
 }
 
-/// What is set: `net.ipv4.tcp_rmem`, `route to 192.0.2.7 congctl`.
+/// Returns what is set: `net.ipv4.tcp_rmem`, `route to 192.0.2.7 congctl`.
 pub(super) fn target(target: &Target) -> String {
     tame(&target.to_string())
 }
@@ -32,7 +32,7 @@ pub(super) fn step(change: &Change) -> String {
     format!("{from} -> {}", tame(&change.to))
 }
 
-/// Why, in a sentence.
+/// Returns the reason in a sentence.
 pub(super) fn reason(plan: &Plan, change: &Change) -> String {
     match &change.reason {
         Reason::Buffer { needed_bytes, in_flight_bytes } => format!(
@@ -72,7 +72,7 @@ pub(super) fn reason(plan: &Plan, change: &Change) -> String {
     }
 }
 
-/// What it gives by the model.
+/// Returns the expected gain by the model.
 pub(super) fn gain(gain: &Gain, style: &Style) -> String {
     let way = arrow(gain.direction, style);
     match gain.loaded_rtt_less_ns {
@@ -85,7 +85,7 @@ pub(super) fn gain(gain: &Gain, style: &Style) -> String {
     }
 }
 
-/// Why something is left alone.
+/// Returns why something is left alone.
 pub(super) fn why(why: &Why, style: &Style) -> String {
     match why {
         Why::Enough { value, needed } => {

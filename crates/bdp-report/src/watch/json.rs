@@ -1,4 +1,4 @@
-//! Lines of JSON, each a document: `docs/watch.schema.json`.
+//! `bdp watch --json`: JSON lines, each a document of `docs/watch.schema.json`.
 
 use bdp_model::watch::{WATCH_SCHEMA, WatchInterval, WatchSummary};
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::finding;
 
-/// A line for each socket of an interval, and for each thing that is worth a word.
+/// One line for each socket of an interval, and one for each notable event.
 pub fn watch_interval_json(interval: &WatchInterval) -> String {
     let mut text = String::new();
     for note in &interval.notes {
@@ -24,7 +24,7 @@ pub fn watch_interval_json(interval: &WatchInterval) -> String {
     text
 }
 
-/// A line for each socket that carried data, and one for all.
+/// One line for each socket that carried data, and one for the total.
 pub fn watch_summary_json(summary: &WatchSummary) -> String {
     let mut text = String::new();
     for total in &summary.sockets {
@@ -42,7 +42,7 @@ pub fn watch_summary_json(summary: &WatchSummary) -> String {
     }
     let mut line = begin("end", summary.took_ns);
     extend(&mut line, summary);
-    // Each has had a line of its own.
+    // Each socket already has its own line.
     line.remove("sockets");
     line.remove("took_ns");
     push(&mut text, line);
@@ -58,7 +58,7 @@ fn begin(kind: &str, at_ns: u64) -> Map<String, Value> {
 }
 
 fn extend(line: &mut Map<String, Value>, with: &impl Serialize) {
-    // Plain data, which JSON can always hold.
+    // Plain data always converts to JSON.
     if let Ok(Value::Object(members)) = serde_json::to_value(with) {
         line.extend(members);
     }

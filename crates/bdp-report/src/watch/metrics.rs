@@ -1,4 +1,4 @@
-//! Sockets for Prometheus. Ports come and go: sockets of one program to one remote address are one series.
+//! Socket metrics for Prometheus. Because ports change, sockets of one program to one remote address form one series.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use bdp_model::watch::{Role, SocketReading, WatchInterval};
 
 use crate::prometheus::{Page, escaped};
 
-/// Series at the most; those that carry least are left out.
+/// Most series; those with the least traffic are omitted.
 const MOST: usize = 1000;
 
-/// The figures of the last interval.
+/// Returns the metrics of the last interval.
 pub fn prometheus_of_watch(interval: &WatchInterval, bdp: &str) -> String {
     let mut groups: BTreeMap<String, Vec<&SocketReading>> = BTreeMap::new();
     for socket in &interval.sockets {
@@ -69,7 +69,7 @@ pub fn prometheus_of_watch(interval: &WatchInterval, bdp: &str) -> String {
     let limited = groups.iter().flat_map(|(labels, all)| {
         let mut counts: BTreeMap<String, f64> = BTreeMap::new();
         for socket in all.iter().filter(|s| s.role != Role::Quiet) {
-            // As it is called in JSON.
+            // The name used in JSON.
             let limit = socket.finding.as_ref().and_then(|f| serde_json::to_value(f.limit).ok());
             if let Some(limit) = limit.as_ref().and_then(|limit| limit.as_str()) {
                 *counts.entry(limit.to_owned()).or_default() += 1.0;

@@ -1,4 +1,4 @@
-//! Sockets of other programs: a table that is drawn anew, lines that scroll, one socket by itself, and what there is at the end.
+//! Sockets of other programs: a live table, scrolling lines, one socket in detail, and the final summary.
 
 mod json;
 mod metrics;
@@ -17,10 +17,10 @@ use crate::style::{Style, Tint};
 pub use json::{watch_interval_json, watch_summary_json};
 pub use metrics::prometheus_of_watch;
 
-/// Sockets that a summary shows; JSON has more.
+/// Most sockets shown in a summary; the JSON has all.
 const SHOWN: usize = 20;
 
-/// The table of the live display: a row for each socket, the selected one marked. No line is longer than the style's width.
+/// Returns the table of the live display: a row for each socket, with the selected one marked. No line exceeds the style's width.
 pub fn watch_table(sockets: &[&SocketReading], selected: Option<usize>, style: &Style) -> String {
     let column = |head, align, of: &dyn Fn(&SocketReading) -> String| {
         Column::new(head, align, sockets.iter().map(|s| Cell::plain(of(s))).collect())
@@ -49,7 +49,7 @@ pub fn watch_table(sockets: &[&SocketReading], selected: Option<usize>, style: &
         Cell::tinted(text, tint)
     };
     let mut limits = Column::new(["", "limited by"], Align::Left, sockets.iter().map(limit).collect());
-    // What there is no room for goes, the least telling first; the rest of the limit's words last.
+    // Columns dropped on a narrow terminal, least important first; the rest of the limit's text is dropped last.
     const EXPENDABLE: [&str; 5] = ["cwnd", "min ms", "window", "retr", "RTT ms"];
     const LEAST_LIMIT: usize = 24;
     let taken = |columns: &[Column]| crate::grid::total_width(columns) + 2;
@@ -65,7 +65,7 @@ pub fn watch_table(sockets: &[&SocketReading], selected: Option<usize>, style: &
     text.lines().map(|line| fit(line, style) + "\n").collect()
 }
 
-/// One socket by itself: all of its figures, the rate of the last intervals, and the evidence.
+/// Returns one socket in detail: all figures, the rate of the last intervals, and the evidence.
 pub fn watch_detail(socket: &SocketReading, rates_bps: &[f64], style: &Style) -> String {
     let mut text = wrap("", Tint::Strong, &title(&socket.name), style);
     let line = |lead: &str, words: String| wrap(&format!("{lead:<10}"), Tint::Faint, &words, style);
@@ -80,7 +80,7 @@ pub fn watch_detail(socket: &SocketReading, rates_bps: &[f64], style: &Style) ->
         format!("{} now, {} at most", rate(socket.sent_bps + socket.received_bps), rate(largest)),
     ));
     text.push_str(&format!("{:10}{}\n", "", spark(recent, &chart)));
-    // What is asked first, where a low terminal has room for it.
+    // The finding comes first if a short terminal has room for it.
     if let Some(finding) = &socket.finding {
         text.push_str(&finding_lines(arrow(socket.role), finding, "", style));
         text.push('\n');
@@ -158,7 +158,7 @@ pub fn watch_detail(socket: &SocketReading, rates_bps: &[f64], style: &Style) ->
     text
 }
 
-/// The heading of [`watch_lines`].
+/// Returns the heading of [`watch_lines`].
 pub fn watch_heading() -> String {
     format!(
         "{:>6}  {:<18}  {:<24}  {:>9}  {:>7}  {:>7}  {:>9}  {:>5}  {}\n",
@@ -166,7 +166,7 @@ pub fn watch_heading() -> String {
     )
 }
 
-/// The sockets that moved in an interval, a line each, those that moved most first; `most` of them.
+/// Returns a line for each of the `most` sockets with the most traffic in an interval, in descending order.
 pub fn watch_lines(interval: &WatchInterval, most: usize, style: &Style) -> String {
     let mut sockets: Vec<&SocketReading> =
         interval.sockets.iter().filter(|s| s.role != Role::Quiet).collect();
@@ -205,7 +205,7 @@ pub fn watch_lines(interval: &WatchInterval, most: usize, style: &Style) -> Stri
     text
 }
 
-/// What there is at the end: each socket with its bytes, its mean rate, what limited it for which share of the time, and the evidence.
+/// Returns the final summary: each socket with its bytes, mean rate, limits with their share of time, and the evidence.
 pub fn watch_summary(summary: &WatchSummary, style: &Style) -> String {
     let seconds = summary.took_ns as f64 / 1e9;
     let of = |n: u64, one: &str, many: &str| if n == 1 { format!("1 {one}") } else { format!("{n} {many}") };
@@ -215,7 +215,7 @@ pub fn watch_summary(summary: &WatchSummary, style: &Style) -> String {
         &format!(
             "{seconds:.1} s, {}, {} that carried data, {}",
             of(summary.seen, "connection", "connections"),
-            // One that was never made has a finding, and carried none.
+            // A failed connection has a finding although it carried no data.
             summary.sockets.iter().filter(|t| t.last.sent_bytes + t.last.received_bytes > 0).count(),
             of(summary.samples, "sample", "samples")
         ),
@@ -305,7 +305,7 @@ fn arrow(role: Role) -> &'static str {
     }
 }
 
-/// The receive window that holds for the data.
+/// Returns the receive window that applies to the data.
 fn window(socket: &SocketReading) -> Option<u64> {
     match socket.role {
         Role::Receiving => socket.receive_window_bytes,
@@ -313,12 +313,12 @@ fn window(socket: &SocketReading) -> Option<u64> {
     }
 }
 
-/// What limits a socket, in a few words, by which it is sorted and found.
+/// Returns what limits a socket in a few words, used for sorting and searching.
 pub fn watch_limit(socket: &SocketReading) -> String {
     limit(socket).0
 }
 
-/// The same, and how it is shown.
+/// Returns what limits a socket in a few words, with its tint.
 fn limit(socket: &SocketReading) -> (String, Tint) {
     match &socket.finding {
         Some(finding) => {
@@ -332,14 +332,14 @@ fn limit(socket: &SocketReading) -> (String, Tint) {
 
 fn words_of(finding: &Finding) -> String {
     if finding.limit == Limit::Unknown {
-        // Of a receiver at least this end is known.
+        // For a receiver at least this end is known.
         let is_elsewhere = finding.observed(Fact::ReaderKeepsUp).is_some();
         return if is_elsewhere { "unknown: the sender or the path" } else { "unknown" }.to_owned();
     }
     format!("{} ({})", subject(finding), confidence(finding.confidence))
 }
 
-/// A line of no more columns than there are; colours take none.
+/// Truncates a line to the style's width; colour codes do not count.
 fn fit(line: &str, style: &Style) -> String {
     if width(line) <= style.columns() || style.colour {
         line.to_owned()

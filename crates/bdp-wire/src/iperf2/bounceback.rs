@@ -1,49 +1,49 @@
-//! `--bounceback`: a client sends a message, waits until it has come back with the server's times, and sends the next one.
+//! `--bounceback`: a client sends a message, waits for its return with the server's timestamps, and sends the next one.
 
 use bdp_model::units::Nanos;
 
 use super::{halves, put, word};
 
-/// Bytes of a message that every release fills in; what follows is padding, or the length of the reply.
+/// Length of the part of a message that every release fills in, bytes; padding or the reply length follows.
 pub const BOUNCEBACK_BYTES: usize = 12 * 4;
-/// Longest message and reply that are served.
+/// Longest message and reply supported, bytes.
 pub const LONGEST_BOUNCEBACK: usize = 128 << 10;
-/// All of the first word.
+/// Value of the first word.
 pub(super) const BOUNCEBACK: u32 = 0x0080_0000;
 /// Flags in the upper half of the fourth word.
 const TYPE_OF_SERVICE: u32 = 0x2000_0000;
 const STOP: u32 = 0x1000_0000;
 const REPLY_BYTES: u32 = 0x0800_0000;
-/// Where the length of a reply stands, in words.
+/// Position of the reply length, in words.
 const REPLY_WORD: usize = 15;
-/// Longest pause between a message and its reply: longer ones count as silence.
+/// Longest pause between a message and its reply; longer ones are rejected.
 const LONGEST_HOLD: Nanos = Nanos::secs(5);
 
-/// What a message asks for.
+/// A client's bounceback request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounceback {
-    /// Bytes of each message.
+    /// Length of each message, bytes.
     pub bytes: usize,
-    /// Bytes of each reply.
+    /// Length of each reply, bytes.
     pub reply_bytes: usize,
     /// Pause between a message and its reply.
     pub hold: Nanos,
-    /// Type of service of the replies, where it was said.
+    /// Type of service of the replies, if given.
     pub type_of_service: Option<u8>,
-    /// The client sends no more.
+    /// Whether this is the client's last message.
     pub is_last: bool,
 }
 
 impl Bounceback {
-    /// Bytes that have to be there before [`Bounceback::decode`] knows.
+    /// Bytes that [`Bounceback::decode`] needs.
     pub const WANTED_BYTES: usize = BOUNCEBACK_BYTES;
 
-    /// Whether these first bytes begin such a message.
+    /// Whether the bytes start a bounceback message.
     pub fn begins(arrived: &[u8]) -> bool {
         word(arrived, 0) == Some(BOUNCEBACK)
     }
 
-    /// From the beginning of a message, [`Bounceback::WANTED_BYTES`] at least; an error names what is out of range.
+    /// Decodes the start of a message, [`Bounceback::WANTED_BYTES`] at least; the error names the field out of range.
     pub fn decode(message: &[u8]) -> Result<Self, &'static str> {
         if !Self::begins(message) || message.len() < BOUNCEBACK_BYTES {
             return Err("it is not a --bounceback message");
@@ -67,7 +67,7 @@ impl Bounceback {
         })
     }
 
-    /// The same with the length of the reply, which stands behind what [`Bounceback::decode`] needs; from a whole message.
+    /// Decodes a whole message, including the reply length, which lies after the bytes needed by [`Bounceback::decode`].
     pub fn decode_whole(message: &[u8]) -> Result<Self, &'static str> {
         let decoded = Self::decode(message)?;
         let asks = word(message, 3).is_some_and(|flags| flags & REPLY_BYTES != 0);
@@ -84,7 +84,7 @@ impl Bounceback {
         Ok(Self { reply_bytes, ..decoded })
     }
 
-    /// Makes the reply of a message: when it was received, and when the reply is sent, microseconds since 1970.
+    /// Turns a message into its reply, with the times of receipt and reply, microseconds since 1970.
     pub fn stamp(message: &mut [u8], received_us: u64, sent_us: u64) {
         for (index, us) in [(7, received_us), (9, sent_us)] {
             let [_, seconds] = halves(us / 1_000_000);
@@ -102,10 +102,10 @@ mod tests {
         (0..text.len() / 2).map(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).unwrap()).collect()
     }
 
-    /// What iperf 2.1.8 sends with `--bounceback -S 0x20 --trip-times`, as far as it is filled in.
+    /// Message of iperf 2.1.8 with `--bounceback -S 0x20 --trip-times`, up to the padding.
     const OF_218: &str =
         "008000000000006400000001e0000020000000006b030f2c000e8743ffffffffffffffffffffffffffffffff00000000";
-    /// What iperf 2.2.1 sends with `--bounceback --bounceback-reply 80 --bounceback-hold 20`.
+    /// Message of iperf 2.2.1 with `--bounceback --bounceback-reply 80 --bounceback-hold 20`.
     const OF_221: &str = "00800000000000640000000188005a5a000000006b0310160002e322ffffffffffffffffffffffffffffffff00004e20\
                           5a5a5a5a5a5a5a5a5a5a5a5a00000050";
 
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_reply_has_the_servers_times_and_is_the_message_otherwise() {
-        // As the server of 2.1.8 answered that message.
+        // Reply of the 2.1.8 server to that message.
         let mut message = unhex(OF_218);
         Bounceback::stamp(&mut message, 1_795_362_604_000_981_u64 + 3_000, 1_795_362_605_000_001);
         assert_eq!(message[..28], unhex(OF_218)[..28]);

@@ -1,21 +1,21 @@
-//! What is sent to a client with `--trip-times`: a header of the server's own, and over a connection bursts after it, each of which
-//! begins with when it was sent.
+//! Data sent to a client with `--trip-times`: the server's own header, followed on a connection by bursts that each
+//! start with the time of sending.
 
 use super::header::{LENGTH_MASK, NO_REPORT, TRIP_TIMES, UDP_TESTS};
 use super::{TestHeader, halves, put, word};
 
-/// Bytes of what comes before the first burst.
+/// Length of the header before the first burst, bytes.
 pub const OPENING_BYTES: usize = 80;
-/// Bytes of what a burst begins with, counted in.
+/// Length of a burst's header, bytes; counted in the burst's length.
 pub const BURST_BYTES: usize = 92;
-/// Place of the flags of the extension, and of when the test began.
+/// Positions of the extension's flags and the test's start time.
 const UPPER: usize = 8;
 const BEGAN: usize = 16;
-/// Bytes of what stands behind the stamp of a datagram, and when the test began in it.
+/// Length of the header after a datagram's stamp, and the position of the test's start time in it.
 const DATAGRAM_BYTES: usize = 108;
 const DATAGRAM_BEGAN: usize = 24;
 
-/// What comes before the first burst, to a client with this header: `began_us` since 1970.
+/// Returns the header before the first burst for a client with this header; `began_us` is the start time since 1970.
 pub fn opening(client: &TestHeader, version: [u16; 3], began_us: u64) -> Vec<u8> {
     let mut bytes = own(client, version).encode(false);
     bytes.resize(OPENING_BYTES, 0);
@@ -24,7 +24,7 @@ pub fn opening(client: &TestHeader, version: [u16; 3], began_us: u64) -> Vec<u8>
     bytes
 }
 
-/// What stands behind the stamp of every datagram, to a client with this header.
+/// Returns the header after the stamp of every datagram for a client with this header.
 pub fn datagram_header(client: &TestHeader, version: [u16; 3], began_us: u64) -> Vec<u8> {
     let mut bytes = TestHeader { rate_bps: client.rate_bps, ..own(client, version) }.encode(true);
     bytes.resize(DATAGRAM_BYTES, 0);
@@ -33,7 +33,7 @@ pub fn datagram_header(client: &TestHeader, version: [u16; 3], began_us: u64) ->
     bytes
 }
 
-/// The server's header.
+/// Returns the server's own header.
 fn own(client: &TestHeader, version: [u16; 3]) -> TestHeader {
     TestHeader {
         reverse: false,
@@ -52,23 +52,23 @@ fn set_flags(bytes: &mut [u8], length: usize, more: u32, more_upper: u32) {
     put(bytes, UPPER, upper);
 }
 
-/// The beginning of a burst. Times are microseconds since 1970.
+/// Header of a burst. Times are microseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Burst {
-    /// Counts from 1.
+    /// Burst number, from 1.
     pub number: u32,
-    /// Bytes, these included.
+    /// Length of the burst, this header included, bytes.
     pub bytes: u32,
-    /// Bytes of all bursts so far, this one included.
+    /// Length of all bursts so far, this one included, bytes.
     pub total_bytes: u64,
-    /// When the first was sent.
+    /// Time at which the first burst was sent.
     pub began_us: u64,
-    /// When this one is sent.
+    /// Time at which this burst is sent.
     pub sent_us: u64,
 }
 
 impl Burst {
-    /// As bytes.
+    /// Encodes the header.
     pub fn encode(&self) -> [u8; BURST_BYTES] {
         let mut bytes = [0; BURST_BYTES];
         let [high, low] = halves(self.total_bytes);
@@ -90,7 +90,7 @@ fn put_time(bytes: &mut [u8], index: usize, us: u64) {
 mod tests {
     use super::*;
 
-    /// What iperf 2.1.8 sends to `-R -t 1 --trip-times`, and to the same with `--full-duplex`, on port 34601.
+    /// Header sent by iperf 2.1.8 for `-R -t 1 --trip-times`, without and with `--full-duplex`, on port 34601.
     const OPENINGS: [(bool, u64, &str); 2] = [
         (
             false,
@@ -129,7 +129,7 @@ mod tests {
         }
     }
 
-    /// What iperf 2.1.8 puts behind the stamp for `-u -b 1M -R -t 1 --trip-times`.
+    /// Header after the stamp in iperf 2.1.8 for `-u -b 1M -R -t 1 --trip-times`.
     const OF_DATAGRAMS: &str = "680100d8 00000001 00008729 00000000 00000000 ffffff9c 00000000 00000000 00180000 00020001 \
          00080003 00000000 00100000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 \
          00000000 00000000 00000000 00000000 6b02524a 000e3dc7 00000000";

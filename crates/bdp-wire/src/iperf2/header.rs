@@ -1,4 +1,4 @@
-//! What a client says of the test: at the start of a connection, or in every datagram behind its stamp.
+//! A client's test header: at the start of a connection, or in every datagram after its stamp.
 
 use bdp_model::units::{Nanos, Rate};
 
@@ -16,7 +16,7 @@ pub(super) const LENGTH_MASK: u32 = 0x0000_01fe;
 const RUN_NOW: u32 = 0x0000_0001;
 /// A key follows the header (`--permit-key`).
 const KEY_FOLLOWS: u32 = 0x1000_0000;
-/// Bits of the first word that no release uses in a header.
+/// Bits of the first word that no release sets in a header.
 const UNUSED: u32 = 0x007c_fe00;
 /// Flags of the extension.
 const ISOCHRONOUS: u32 = 0x0001_0000;
@@ -25,76 +25,76 @@ const REVERSE: u32 = 0x0400_0000;
 const FULL_DUPLEX: u32 = 0x0800_0000;
 pub(super) const TRIP_TIMES: u32 = 0x0010_0000;
 pub(super) const NO_REPORT: u32 = 0x0008_0000;
-/// Words of the oldest part, and of what was added in 2.0.
+/// Words of the original header, and of the extension added in 2.0.
 const BASE_WORDS: usize = 6;
 const EXTENSION_WORDS: usize = 9;
-/// Bytes of a header as it is made here.
+/// Length of a header made here, bytes.
 pub const HEADER_BYTES: usize = (BASE_WORDS + EXTENSION_WORDS) * 4;
-/// Bytes of an acknowledgement without clocks.
+/// Length of an acknowledgement without clocks, bytes.
 const ACKNOWLEDGEMENT_BYTES: usize = 28;
-/// Its type.
+/// Type of an acknowledgement.
 const ACKNOWLEDGEMENT: u32 = 2;
-/// Half a connection's time in the header: hundredths of a second.
+/// Unit of durations in the header: hundredths of a second.
 const TICK: Nanos = Nanos::millis(10);
 
-/// How much is sent.
+/// Amount of data to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Amount {
-    /// So long.
+    /// Duration.
     Time(Nanos),
-    /// So many bytes of each stream.
+    /// Bytes per stream.
     Bytes(u64),
 }
 
-/// A test as a client announces it.
+/// A test announced by a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TestHeader {
-    /// The server sends, on the same connection, and the client does not.
+    /// The server sends on the same connection, and the client does not.
     pub reverse: bool,
-    /// Both send, on the same connection.
+    /// Both ends send on the same connection.
     pub full_duplex: bool,
-    /// The server is to connect back and send: at once (`-d`), or afterwards (`-r`). Versions before 2.0.14 had no other
-    /// way.
+    /// The server must connect back and send: at once (`-d`) or afterwards (`-r`). The only way before version
+    /// 2.0.14.
     pub connect_back: Option<Back>,
-    /// The server is to say its version before the payload, on a connection; datagrams with the same flags are not answered.
+    /// The server must send its version before the payload, on a connection; datagrams with this flag are not answered.
     pub acknowledge: bool,
-    /// What is sent says when it was (`--trip-times`).
+    /// Data carries its time of sending (`--trip-times`).
     pub trip_times: bool,
-    /// The client wants no report at the end of a flow of datagrams.
+    /// The client wants no report at the end of a datagram flow.
     pub no_report: bool,
-    /// Datagrams have numbers of 64 bits.
+    /// Datagrams have 64-bit sequence numbers.
     pub wide_numbers: bool,
-    /// Streams of each direction.
+    /// Streams per direction.
     pub streams: u32,
-    /// Where the client listens for what comes back.
+    /// Port on which the client listens for a connection back.
     pub port: u16,
-    /// Bytes of a write or datagram, where it was said.
+    /// Length of a write or datagram, bytes, if given.
     pub length: Option<u32>,
-    /// How much the server sends.
+    /// Amount of data that the server sends.
     pub amount: Amount,
-    /// How fast, bit/s, where it was said.
+    /// Rate, bit/s, if given.
     pub rate_bps: Option<u64>,
     /// Type of service.
     pub type_of_service: u8,
-    /// Version of the client, as 2.1.8, where it was said.
+    /// Version of the client, such as 2.1.8, if given.
     pub version: Option<[u16; 3]>,
-    /// An option of the client that changes what a server does, and that is not served.
+    /// A client option that changes the server's behaviour but is not supported.
     pub unserved: Option<Unserved>,
 }
 
-/// Options of its clients that are not served.
+/// Unsupported client options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unserved {
     /// `--permit-key`.
     PermitKey,
-    /// `--isochronous`, where the server sends.
+    /// `--isochronous`, with the server sending.
     Isochronous,
-    /// `--burst-period`, where the server sends.
+    /// `--burst-period`, with the server sending.
     PeriodicBursts,
 }
 
 impl Unserved {
-    /// What it is called on the command line of iperf2.
+    /// Name of the option on iperf2's command line.
     pub const fn option(self) -> &'static str {
         match self {
             Self::PermitKey => "--permit-key",
@@ -104,12 +104,12 @@ impl Unserved {
     }
 }
 
-/// When a server that is to connect back does so.
+/// When the server connects back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Back {
     /// While it receives.
     AtOnce,
-    /// After it.
+    /// After it has received.
     Afterwards,
 }
 
@@ -136,22 +136,22 @@ impl Default for TestHeader {
 }
 
 impl TestHeader {
-    /// Bytes of the header that begins with these, at most 256; `None` until that is known (4 bytes), and 0 where it is
-    /// payload and no header.
+    /// Returns the length of the header that starts with these bytes, at most 256; `None` if more bytes are needed (4), and 0 if it is
+    /// payload without a header.
     pub fn length_of(arrived: &[u8]) -> Option<usize> {
         let flags = word(arrived, 0)?;
         if !is_header(flags) {
             return Some(0);
         }
         if flags & LENGTH_GIVEN != 0 {
-            // Shorter than its flags say it can't be: what is missing reads as zero.
+            // At least as long as its flags say; missing words read as zero.
             return Some(((flags & LENGTH_MASK) >> 1) as usize);
         }
         let extended = flags & (EXTENDED | VERSION_2) != 0;
         Some((BASE_WORDS + if extended { EXTENSION_WORDS } else { 0 }) * 4)
     }
 
-    /// From a whole header; `None` where the bytes are none. Words that did not come read as zero.
+    /// Decodes a whole header; `None` if the bytes are not one. Missing words read as zero.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let flags = word(bytes, 0)?;
         if !is_header(flags) {
@@ -161,7 +161,7 @@ impl TestHeader {
         let extended = flags & EXTENDED != 0;
         let upper = if extended { at(8) } else { 0 };
         let trip_times = upper & TRIP_TIMES != 0;
-        // A client with trip times that only receives sets neither flag, and expects no acknowledgement.
+        // With trip times, a client that only receives sets neither flag and expects no acknowledgement.
         let reverse = upper & REVERSE != 0 && (flags & VERSION_2 != 0 || trip_times);
         let amount = at(5) as i32;
         let rate = u64::from(at(13) >> 8) << 32 | u64::from(at(12));
@@ -201,13 +201,13 @@ impl TestHeader {
         })
     }
 
-    /// What one stream of the test may have of a rate that all of its streams may have together, bit/s; all there is, where there
-    /// is no bound.
+    /// Returns the rate available to one stream, bit/s, if all streams of the test share `rate`; unlimited if there
+    /// is no limit.
     pub fn share_of(&self, rate: Option<Rate>) -> u64 {
         rate.map_or(u64::MAX, |rate| (rate.as_bps() / u64::from(self.streams.max(1))).max(1))
     }
 
-    /// As bytes, for the start of a connection; `datagram` for behind the stamp of one, whose length is counted in.
+    /// Encodes the header, for the start of a connection or, with `datagram`, for a datagram after its stamp, whose length is included.
     pub fn encode(&self, datagram: bool) -> Vec<u8> {
         let mut bytes = vec![0; HEADER_BYTES];
         let counted = bytes.len() + if datagram { super::STAMP_BYTES } else { 0 };
@@ -271,17 +271,17 @@ impl TestHeader {
     }
 }
 
-/// Whether a first word is one of a header: flags of headers alone, and one of those that say which.
+/// Whether the first word belongs to a header: it has flags used only there, and at least one that names its kind.
 fn is_header(flags: u32) -> bool {
     flags & (VERSION_1 | VERSION_2 | EXTENDED) != 0 && flags & UNUSED == 0
 }
 
-/// What stands behind the stamp of datagrams that have no room for a header: that their numbers have 64 bits.
+/// Returns the word after the stamp of datagrams too short for a header; it announces 64-bit sequence numbers.
 pub const fn bare() -> [u8; 4] {
     WIDE_NUMBERS.to_be_bytes()
 }
 
-/// The server's word on its version, where a header asks for it.
+/// Returns the server's acknowledgement with its version, if a header asks for it.
 pub fn acknowledgement(version: [u16; 3]) -> [u8; ACKNOWLEDGEMENT_BYTES] {
     let mut bytes = [0; ACKNOWLEDGEMENT_BYTES];
     put(&mut bytes, 0, ACKNOWLEDGEMENT);
@@ -291,7 +291,7 @@ pub fn acknowledgement(version: [u16; 3]) -> [u8; ACKNOWLEDGEMENT_BYTES] {
     bytes
 }
 
-/// The version in a server's word: `None` until it is whole, an error where it is something else.
+/// Reads the version in an acknowledgement: `None` until it is complete, an error if it is something else.
 pub fn read_acknowledgement(arrived: &[u8]) -> Result<Option<[u16; 3]>, &'static str> {
     match (word(arrived, 0), word(arrived, 1)) {
         (Some(kind), _) if kind != ACKNOWLEDGEMENT => Err("it does not start with an iperf2 header"),
@@ -310,7 +310,7 @@ pub fn read_acknowledgement(arrived: &[u8]) -> Result<Option<[u16; 3]>, &'static
 mod tests {
     use super::*;
 
-    /// What iperf 2.1.8 puts into the datagrams of `-u -t 0.3`, behind the stamp.
+    /// Header in the datagrams of iperf 2.1.8 with `-u -t 0.3`, after the stamp.
     const OF_218: &str = "48010098000000010000176f0000000000000000ffffffe2\
                           0000000000000000000000000002000100080003000000000010000000000000";
 
@@ -336,7 +336,7 @@ mod tests {
         );
     }
 
-    /// What iperf 2.1.8 begins `-R -t 1 -b 20M --trip-times` with.
+    /// First bytes of iperf 2.1.8 with `-R -t 1 -b 20M --trip-times`.
     const REVERSE_TRIP_TIMES: &str = "400100a000000001000087290000000000000000ffffff9c0000000000000000\
                                       04100000000200010008000300000000014000000000000000000000000000006b024a08000dc66a\
                                       0000000000000000";
@@ -393,7 +393,7 @@ mod tests {
 
     #[test]
     fn the_version_is_asked_for_by_its_flag_or_as_before_there_was_one() {
-        // What iperf 2.1.8 answers when it is asked so.
+        // Answer of iperf 2.1.8 if an acknowledgement is requested.
         for (flags, asks) in [
             (EXTENDED, true),
             (EXTENDED | ACKNOWLEDGE, true),

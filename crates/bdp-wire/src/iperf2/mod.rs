@@ -1,8 +1,8 @@
-//! iperf2's protocol, as its version 2.1.8 speaks it: big-endian words, each at a fixed place.
+//! iperf2's protocol as spoken by version 2.1.8: big-endian words at fixed positions.
 //!
-//! A connection may begin with a [`TestHeader`], and is payload from there on; a datagram begins with a [`Stamp`], behind
-//! which the same header may stand. A client ends a flow of datagrams by a negated number, which it repeats until the
-//! [`ServerReport`] has come.
+//! A connection may begin with a [`TestHeader`], followed by payload; a datagram begins with a [`Stamp`], which
+//! the same header may follow. A client ends a datagram flow with a negated number, which it repeats until the
+//! [`ServerReport`] arrives.
 
 mod bounceback;
 mod burst;
@@ -18,22 +18,22 @@ pub use header::{
 pub use report::{REPORT_BYTES, ServerReport};
 pub use tally::Tally;
 
-/// The port, TCP and UDP, where no other is given.
+/// Default port, TCP and UDP.
 pub const PORT: u16 = 5001;
-/// Bytes of a [`Stamp`], and so of the smallest datagram.
+/// Length of a [`Stamp`], bytes, and so of the smallest datagram.
 pub const STAMP_BYTES: usize = 16;
 
-/// What every datagram begins with.
+/// Header of every datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
-    /// Counts from 1; negated in the datagrams that end a flow.
+    /// Sequence number, from 1; negated in the datagrams that end a flow.
     pub number: i64,
-    /// When it was sent, by the sender's clock, microseconds since 1970.
+    /// Time of sending, by the sender's clock, microseconds since 1970.
     pub sent_us: u64,
 }
 
 impl Stamp {
-    /// As bytes.
+    /// Encodes the stamp.
     pub fn encode(&self) -> [u8; STAMP_BYTES] {
         let mut bytes = [0; STAMP_BYTES];
         let [high, low] = halves(self.number as u64);
@@ -44,7 +44,7 @@ impl Stamp {
         bytes
     }
 
-    /// From the beginning of a datagram; `None` of one that is too short. Without `wide` the number has 32 bits, as
+    /// Decodes the start of a datagram; `None` if it is too short. Without `wide` the number has 32 bits, as
     /// before version 2.0.10.
     pub fn decode(bytes: &[u8], wide: bool) -> Option<Self> {
         let low = word(bytes, 0)?;
@@ -58,18 +58,18 @@ impl Stamp {
     }
 }
 
-/// The upper and the lower 32 bits.
+/// Returns the upper and the lower 32 bits.
 fn halves(value: u64) -> [u32; 2] {
     [(value >> 32) as u32, value as u32]
 }
 
-/// The word at an index, counted in words; `None` where the bytes end before.
+/// Returns the word at an index, counted in words; `None` past the end.
 fn word(bytes: &[u8], index: usize) -> Option<u32> {
     let bytes = bytes.get(index * 4..)?.first_chunk::<4>()?;
     Some(u32::from_be_bytes(*bytes))
 }
 
-/// Puts a word at an index, counted in words; nothing where the bytes end before.
+/// Writes a word at an index, counted in words; does nothing past the end.
 fn put(bytes: &mut [u8], index: usize, value: u32) {
     if let Some(place) = bytes.get_mut(index * 4..index * 4 + 4) {
         place.copy_from_slice(&value.to_be_bytes());

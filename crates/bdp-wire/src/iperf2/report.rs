@@ -1,14 +1,14 @@
-//! What a server reports of a flow of datagrams at its end.
+//! Server report at the end of a datagram flow.
 
 use super::{STAMP_BYTES, halves, put, word};
 
-/// Bytes of a report, stamp included: ten words, fifteen of an extension, three with the upper halves of counts.
+/// Length of a report, bytes, stamp included: ten words, fifteen of an extension, three with the upper halves of counts.
 pub const REPORT_BYTES: usize = STAMP_BYTES + 28 * 4;
 
-/// That there is something in it, and that counts have upper halves.
+/// Flags: the report is valid; counts have upper halves.
 const VERSION_1: u32 = 0x8000_0000;
 const WIDE: u32 = 0x0800_0000;
-/// Places of the words, stamp counted.
+/// Positions of the words, stamp included.
 const FLAGS: usize = 4;
 const UPPER: usize = 29;
 
@@ -17,20 +17,20 @@ const UPPER: usize = 29;
 pub struct ServerReport {
     /// Payload bytes received.
     pub bytes: u64,
-    /// From the first datagram to the last, microseconds.
+    /// Time from the first datagram to the last, microseconds.
     pub took_us: u64,
     /// Datagrams that did not arrive.
     pub lost: u64,
-    /// Datagrams that arrived behind a later one.
+    /// Datagrams that arrived after a later one.
     pub out_of_order: u64,
-    /// Datagrams that were sent, as far as the server knows.
+    /// Datagrams sent, as far as the server knows.
     pub datagrams: u64,
     /// Jitter (RFC 3550, section 6.4.1), microseconds.
     pub jitter_us: u64,
 }
 
 impl ServerReport {
-    /// As the datagram that answers one with this stamp.
+    /// Encodes the report as an answer to the datagram with this stamp.
     pub fn encode(&self, stamp: &[u8; STAMP_BYTES]) -> [u8; REPORT_BYTES] {
         let mut bytes = [0; REPORT_BYTES];
         bytes[..STAMP_BYTES].copy_from_slice(stamp);
@@ -52,7 +52,7 @@ impl ServerReport {
         bytes
     }
 
-    /// From a datagram; `None` of one that is no report.
+    /// Decodes a datagram; `None` if it is not a report.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let flags = word(bytes, FLAGS)?;
         if flags & VERSION_1 == 0 {

@@ -1,4 +1,4 @@
-//! What becomes of the datagrams of a flow, counted as they arrive.
+//! Counts of the datagrams of a flow as they arrive.
 
 use super::{ServerReport, Stamp};
 
@@ -13,12 +13,12 @@ pub struct Tally {
     last_transit_us: Option<i64>,
     first_us: Option<u64>,
     last_us: u64,
-    /// The number of the first datagram that ended it: those after are repetitions.
+    /// Number of the first datagram that ended the flow; later ones are repetitions.
     ended: Option<u64>,
 }
 
 impl Tally {
-    /// Takes a datagram in: its stamp, its length, and when it came, microseconds since 1970.
+    /// Records a datagram: its stamp, length and time of arrival, microseconds since 1970.
     pub fn take(&mut self, stamp: &Stamp, length: usize, now_us: u64) {
         if self.ended.is_some() {
             return;
@@ -43,27 +43,27 @@ impl Tally {
         }
     }
 
-    /// Whether the client has ended it.
+    /// Whether the client has ended the flow.
     pub fn has_ended(&self) -> bool {
         self.ended.is_some()
     }
 
-    /// Datagrams so far.
+    /// Returns the datagrams counted so far.
     pub fn datagrams(&self) -> u64 {
         self.arrived
     }
 
-    /// Bytes so far.
+    /// Returns the bytes counted so far.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// As it is reported to the client.
+    /// Returns the report for the client.
     pub fn report(&self) -> ServerReport {
         ServerReport {
             bytes: self.bytes,
             took_us: self.last_us - self.first_us.unwrap_or(self.last_us),
-            // Copies of datagrams can make more arrive than were sent.
+            // With duplicates, more datagrams may arrive than were sent.
             lost: self.highest.saturating_sub(self.arrived),
             out_of_order: self.out_of_order,
             datagrams: self.highest,

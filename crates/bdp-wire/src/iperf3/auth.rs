@@ -1,28 +1,28 @@
-//! Who a client says it is: the text that is encrypted for the server, and the file of users that it is held against.
+//! Client authentication: the text encrypted for the server, and the file of users to check it against.
 
 use aws_lc_rs::{digest, hmac};
 
-/// How far the clocks of the two machines may be apart, seconds, as iperf3 has it.
+/// Allowed clock difference between the two machines, seconds, as in iperf3.
 pub const SKEW_SECONDS: u64 = 10;
 
-/// What a client proves that it knows.
+/// Credentials of a client.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Login {
-    /// The user's name.
+    /// User name.
     pub user: String,
     /// The password.
     pub password: String,
-    /// When it was written, seconds since 1970.
+    /// Time at which the text was made, seconds since 1970.
     pub unix_s: u64,
 }
 
 impl Login {
-    /// The text that is encrypted.
+    /// Returns the text to encrypt.
     pub fn to_text(&self) -> String {
         format!("user: {}\npwd:  {}\nts:   {}", self.user, self.password, self.unix_s)
     }
 
-    /// What [`Login::to_text`] made; `None` where it is anything else.
+    /// Parses the text of [`Login::to_text`]; `None` for anything else.
     pub fn parse(text: &str) -> Option<Self> {
         let mut lines = text.split('\n');
         let mut part =
@@ -31,24 +31,24 @@ impl Login {
         Some(Self { user, password, unix_s })
     }
 
-    /// What the file of users has for this user where the password is right: SHA-256 of `{user}password`.
+    /// Returns the entry in the file of users for this user and password: SHA-256 of `{user}password`.
     fn digest(&self) -> String {
         let text = format!("{{{}}}{}", self.user, self.password);
         crate::proof::hex(digest::digest(&digest::SHA256, text.as_bytes()).as_ref())
     }
 
-    /// Whether it was written within `skew_s` of `now`.
+    /// Whether the text was made within `skew_s` of `now`.
     pub fn is_fresh(&self, now_unix_s: u64, skew_s: u64) -> bool {
         self.unix_s.abs_diff(now_unix_s) <= skew_s
     }
 }
 
-/// The users of a server, from lines of `user,sha256`.
+/// Users of a server, from lines of `user,sha256`.
 #[derive(Clone, Default)]
 pub struct Users(Vec<(String, String)>);
 
 impl Users {
-    /// Reads the file's text; the error names the line that is none.
+    /// Parses the file's text; the error names the invalid line.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut users = Vec::new();
         for (number, line) in text.lines().enumerate() {
@@ -76,7 +76,7 @@ impl Users {
         if users.is_empty() { Err("it contains no user".to_owned()) } else { Ok(Self(users)) }
     }
 
-    /// Whether a login is that of one of them. Takes as long for every user.
+    /// Whether the login is valid; takes the same time for every user.
     pub fn know(&self, login: &Login) -> bool {
         let digest = login.digest();
         self.0.iter().fold(false, |known, (user, right)| {
@@ -85,9 +85,9 @@ impl Users {
     }
 }
 
-/// Whether two texts are the same, in a time that does not show how far they are.
+/// Compares two texts in a time that does not reveal where they differ.
 fn same(one: &[u8], other: &[u8]) -> bool {
-    // Their codes under a key are compared, which are of one length: a difference there shows nothing of the texts.
+    // Compares keyed codes of equal length, which reveal nothing about the texts.
     let key = hmac::Key::new(hmac::HMAC_SHA256, b"equal");
     hmac::verify(&key, one, hmac::sign(&key, other).as_ref()).is_ok()
 }

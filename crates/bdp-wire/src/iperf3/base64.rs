@@ -1,13 +1,13 @@
-//! Base64 with padding and nothing else (RFC 4648, section 4), which a login travels in.
+//! Base64 with padding and no other characters (RFC 4648, section 4), used for logins.
 
 use base64ct::{Base64, Encoding};
 
-/// The text of some bytes.
+/// Encodes bytes.
 pub fn encode(bytes: &[u8]) -> String {
     Base64::encode_string(bytes)
 }
 
-/// The bytes of a text; `None` where it is anything but what [`encode`] gives, so that no two texts are of the same bytes.
+/// Decodes a text; `None` unless it is exactly what [`encode`] returns, so that no two texts decode to the same bytes.
 pub fn decode(text: &str) -> Option<Vec<u8>> {
     Base64::decode_vec(text).ok()
 }

@@ -1,9 +1,9 @@
-//! Datagrams: the hello by which a stream is made known, and what each of the data begins with.
+//! Datagrams: the hello that announces a stream, and the header of data.
 
-/// A client's hello, as releases since 3.12 on little-endian machines send it.
+/// A client's hello, as sent by releases since 3.12 on little-endian machines.
 pub const HELLO: [u8; 4] = *b"9876";
-/// Hellos, each with its answer: both are numbers in the byte order of their sender, so that each has a mirror image;
-/// the latter two are those of releases before 3.12.
+/// Hellos and their answers: numbers in the sender's byte order, so each has a byte-swapped form;
+/// the last two are from releases before 3.12.
 const GREETINGS: [([u8; 4], [u8; 4]); 4] = [
     (HELLO, *b"6789"),
     (*b"6789", *b"9876"),
@@ -11,32 +11,32 @@ const GREETINGS: [([u8; 4], [u8; 4]); 4] = [
     (123_456_789_u32.to_be_bytes(), 987_654_321_u32.to_be_bytes()),
 ];
 
-/// The answer to a hello, in the hello's own words; `None` where it is none.
+/// Returns the answer to a hello, in the form of its release; `None` if it is not a hello.
 pub fn answer(hello: &[u8]) -> Option<[u8; 4]> {
     GREETINGS.iter().find(|(known, _)| known == hello).map(|&(_, answer)| answer)
 }
 
-/// Whether a datagram is a server's answer to a hello: in the words of its own release and machine, whatever the hello's.
+/// Whether a datagram is a server's answer to a hello, in the form of any release and byte order.
 pub fn is_answer(datagram: &[u8]) -> bool {
     GREETINGS.iter().any(|(_, answer)| answer == datagram)
 }
 
-/// Bytes that a datagram of data has at least.
+/// Length of the header of a data datagram, bytes.
 pub const fn header_bytes(wide: bool) -> usize {
     if wide { 16 } else { 12 }
 }
 
-/// What a datagram of data begins with, big-endian.
+/// Header of a data datagram, big-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// When it was sent, by the sender's clock: since some moment of its own, microseconds.
+    /// Time of sending, by the sender's clock from an arbitrary epoch, microseconds.
     pub sent_us: u64,
-    /// From 1, in the order of sending.
+    /// Sequence number, from 1.
     pub number: u64,
 }
 
 impl Header {
-    /// Writes it to the front of a datagram, which has room for it.
+    /// Writes the header to the start of a datagram, which must be long enough.
     pub fn encode(&self, wide: bool, datagram: &mut [u8]) {
         let (seconds, micros) = ((self.sent_us / 1_000_000) as u32, (self.sent_us % 1_000_000) as u32);
         let mut bytes = [0; 16];
@@ -51,7 +51,7 @@ impl Header {
         datagram[..length].copy_from_slice(&bytes[..length]);
     }
 
-    /// Reads it; `None` where the datagram is shorter.
+    /// Reads the header; `None` if the datagram is too short.
     pub fn decode(wide: bool, datagram: &[u8]) -> Option<Self> {
         let word = |at: usize| datagram.get(at..at + 4)?.try_into().ok().map(u32::from_be_bytes);
         let number =

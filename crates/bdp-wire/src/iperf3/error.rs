@@ -1,60 +1,60 @@
-//! Why a message is not taken, and the number by which iperf3 reports it.
+//! Why a message is rejected, and iperf3's error number for it.
 
 use super::limits::LONGEST_DATAGRAM;
 use super::state::Failure;
 
-/// Why a message of the other end is not taken.
+/// Why a message from the other end is rejected.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Iperf3Error {
     /// The first bytes are not those of a cookie.
     #[error("its first bytes are not an iperf3 cookie")]
     Cookie,
-    /// A state that does not exist, or not at this time.
+    /// Unknown or unexpected state.
     #[error("it sent state {state} instead of {expected}")]
     State {
-        /// The byte.
+        /// Byte received.
         state: i8,
-        /// What would have been right.
+        /// Expected states.
         expected: &'static str,
     },
-    /// Streams of SCTP.
+    /// SCTP streams.
     #[error("SCTP is not served")]
     Sctp,
-    /// A member is of another type than it has to be.
+    /// A member has the wrong type.
     #[error("'{member}' is {found}, expected {expected}")]
     Type {
-        /// The member.
+        /// Name of the member.
         member: &'static str,
-        /// What it is.
+        /// Type found.
         found: String,
-        /// What it has to be.
+        /// Type expected.
         expected: &'static str,
     },
     /// A member is missing.
     #[error("'{member}' is missing")]
     Missing {
-        /// The member.
+        /// Name of the member.
         member: &'static str,
     },
-    /// A number is out of its range.
+    /// A number is out of range.
     #[error("'{member}' is {found}, expected {least} to {most}")]
     Range {
-        /// The member.
+        /// Name of the member.
         member: &'static str,
-        /// What it is.
+        /// Value found.
         found: String,
-        /// The range.
+        /// Smallest valid value.
         least: u64,
-        /// The range.
+        /// Largest valid value.
         most: u64,
     },
-    /// Members that contradict each other, or ask for what there is not.
+    /// Members that contradict each other or ask for something unavailable.
     #[error("{0}")]
     Meaning(&'static str),
 }
 
 impl Iperf3Error {
-    /// What the other end is sent as the reason.
+    /// Returns the error to send to the other end.
     pub fn failure(&self) -> Failure {
         match self {
             Self::Sctp => Failure::SCTP,

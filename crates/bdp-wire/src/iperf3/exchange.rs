@@ -1,37 +1,37 @@
-//! Which state may follow which, at either end.
+//! Valid sequences of states at either end.
 
 use super::{Iperf3Error, State};
 
-/// What a client has to do now.
+/// The client's next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// Send its parameters.
     SendParameters,
     /// Open its streams.
     OpenStreams,
-    /// Make its senders ready.
+    /// Prepare its senders.
     Prepare,
     /// Send and receive.
     Run,
     /// Send its results, then read the server's.
     ExchangeResults,
-    /// Say farewell.
+    /// Send [`State::IperfDone`] and disconnect.
     Leave,
-    /// Nothing more: the server does not serve it.
+    /// Stop: the server refuses the client.
     Denied,
-    /// Read a [`super::Failure`]; then nothing more.
+    /// Read a [`super::Failure`], then stop.
     ReadFailure,
-    /// Nothing more: the server was ended.
+    /// Stop: the server was terminated.
     Ended,
 }
 
-/// The client's end of a test, driven by the states that the server sends.
+/// The client's side of a test, driven by the states that the server sends.
 #[derive(Debug, Clone, Default)]
 pub struct ClientExchange {
     done: usize,
 }
 
-/// The server's states in their order, with what each asks for and what it is called.
+/// The server's states in order, each with the client's step and its name.
 const ORDER: [(State, Step, &str); 6] = [
     (State::ParamExchange, Step::SendParameters, "the request for parameters (9)"),
     (State::CreateStreams, Step::OpenStreams, "the request for streams (10)"),
@@ -42,7 +42,7 @@ const ORDER: [(State, Step, &str); 6] = [
 ];
 
 impl ClientExchange {
-    /// Takes the server's next state.
+    /// Handles the server's next state.
     pub fn take(&mut self, byte: u8) -> Result<Step, Iperf3Error> {
         match State::of(byte) {
             Some(State::AccessDenied) => return Ok(Step::Denied),
@@ -63,23 +63,23 @@ impl ClientExchange {
     }
 }
 
-/// What a server hears while a test runs or ends.
+/// A client's message to the server while a test runs or ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Word {
     /// The test is over.
     TestEnd,
-    /// The client has the results.
+    /// The client has received the results.
     Done,
-    /// The client was ended, or gave its test up.
+    /// The client was terminated or gave up.
     Terminated,
 }
 
-/// Whether a client's byte ends its test before the streams are there: one that fails says that it is done.
+/// Whether a client's byte ends the test before the streams are connected: a client that fails sends `IperfDone`.
 pub fn is_goodbye(byte: u8) -> bool {
     matches!(State::of(byte), Some(State::IperfDone | State::ClientTerminate))
 }
 
-/// Takes a client's word: `running` while a test runs, else after the results.
+/// Interprets a client's byte: `running` during the test, otherwise after the results.
 pub fn hear(byte: u8, running: bool) -> Result<Word, Iperf3Error> {
     match (State::of(byte), running) {
         (Some(State::TestEnd), true) => Ok(Word::TestEnd),
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(hear(4, true), Ok(Word::TestEnd));
         assert_eq!(hear(16, false), Ok(Word::Done));
         assert_eq!(hear(12, true), Ok(Word::Terminated));
-        // A client that fails when its test has begun says that it is done.
+        // A client that fails after its test has begun sends `IperfDone`.
         assert_eq!(hear(16, true), Ok(Word::Terminated));
         assert!(hear(4, false).is_err() && hear(77, true).is_err());
         assert!(is_goodbye(16) && is_goodbye(12) && !is_goodbye(4) && !is_goodbye(0xfe));

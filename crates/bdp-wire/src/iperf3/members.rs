@@ -1,14 +1,14 @@
-//! Members of a JSON object, each of the type that it has to be.
+//! Typed access to the members of a JSON object.
 
 use serde_json::{Map, Value};
 
 use super::Iperf3Error;
 
-/// A JSON object that is looked through.
+/// A JSON object to read from.
 pub(super) struct Members<'a>(&'a Map<String, Value>);
 
 impl<'a> Members<'a> {
-    /// The members of a value that has to be an object.
+    /// Returns the members of a value, which must be an object.
     pub(super) fn of(value: &'a Value, name: &'static str) -> Result<Self, Iperf3Error> {
         value.as_object().map(Self).ok_or_else(|| wrong(name, value, "an object"))
     }
@@ -17,7 +17,7 @@ impl<'a> Members<'a> {
         self.0.get(member)
     }
 
-    /// A whole number in a range; `None` where there is none.
+    /// Returns an integer within a range; `None` if absent.
     pub(super) fn number(
         &self,
         member: &'static str,
@@ -28,7 +28,7 @@ impl<'a> Members<'a> {
         let out_of_range = || Iperf3Error::Range { member, found: value.to_string(), least, most };
         let number = match value {
             Value::Number(number) if number.as_u64().is_some() => number.as_u64(),
-            // Large numbers come in the notation of floating point.
+            // Large numbers are written in floating-point notation.
             Value::Number(number) => match number.as_f64() {
                 Some(float) if float >= 0.0 && float.fract() == 0.0 && float < u64::MAX as f64 => {
                     Some(float as u64)
@@ -40,18 +40,18 @@ impl<'a> Members<'a> {
         number.filter(|n| (least..=most).contains(n)).ok_or_else(out_of_range).map(Some)
     }
 
-    /// A number that is not counted in whole ones; 0 where there is none, as where it is not finite.
+    /// Returns a real number; 0 if absent or not finite.
     pub(super) fn real(&self, member: &'static str) -> Result<f64, Iperf3Error> {
         match self.get(member) {
             None => Ok(0.0),
             Some(Value::Number(number)) => Ok(number.as_f64().filter(|n| n.is_finite()).unwrap_or(0.0)),
-            // What is not a number is written as null.
+            // A number that is not finite is written as null.
             Some(Value::Null) => Ok(0.0),
             Some(value) => Err(wrong(member, value, "a number")),
         }
     }
 
-    /// A count, `None` where the other end does not know: it says -1, and before 3.14 what that is without its sign.
+    /// Returns a count; `None` if the other end does not know it and sends -1, or before 3.14 the unsigned form of -1.
     pub(super) fn count(&self, member: &'static str) -> Result<Option<u64>, Iperf3Error> {
         match self.get(member) {
             None => Ok(None),
@@ -65,7 +65,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// A truth: `true`, or a number other than 0 as the oldest releases say.
+    /// Returns a boolean: `true`, or a number other than 0 as in the oldest releases.
     pub(super) fn flag(&self, member: &'static str) -> Result<bool, Iperf3Error> {
         match self.get(member) {
             None => Ok(false),
@@ -75,7 +75,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// A text of at most `most` bytes.
+    /// Returns a text of at most `most` bytes.
     pub(super) fn text(&self, member: &'static str, most: usize) -> Result<Option<String>, Iperf3Error> {
         match self.get(member) {
             None => Ok(None),
@@ -90,7 +90,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// A list.
+    /// Returns a list.
     pub(super) fn list(&self, member: &'static str) -> Result<&'a [Value], Iperf3Error> {
         match self.get(member) {
             Some(Value::Array(list)) => Ok(list),
@@ -99,7 +99,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// Whatever it is.
+    /// Returns the value, of any type.
     pub(super) fn value(&self, member: &'static str) -> Option<&'a Value> {
         self.get(member)
     }

@@ -1,8 +1,8 @@
-//! iperf3's protocol as bytes and messages, of both its ends, as the releases from 3.1 on speak it.
+//! iperf3's protocol as bytes and messages, for both ends, as spoken by releases since 3.1.
 //!
-//! A control connection begins with a [`Cookie`]. Then the server says by single bytes, [`State`], what comes next, and
+//! A control connection begins with a [`Cookie`]. Then the server sends single bytes, [`State`], that determine the next step, and
 //! JSON bodies in frames of [`crate::frame`] go both ways: [`Parameters`] from the client, [`Results`] from both.
-//! [`exchange`] knows which state may follow which. Data connections and datagrams: the cookie alone, and [`datagram`].
+//! [`exchange`] has the valid order of states. Data connections carry the cookie alone; for datagrams see [`datagram`].
 
 pub mod auth;
 pub mod base64;
@@ -23,18 +23,18 @@ pub use parameters::{Directions, Parameters, Protocol};
 pub use results::{CpuUse, Results, ServerOutput, StreamResults};
 pub use state::{Failure, State};
 
-/// Bytes of a cookie on the wire: 36 letters and digits, and a zero.
+/// Length of a cookie on the wire, bytes: 36 letters and digits, and a zero.
 pub const COOKIE_BYTES: usize = 37;
 
-/// What a client's connections know each other by.
+/// Identifier shared by all connections of a client's test.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Cookie([u8; COOKIE_BYTES]);
 
-/// The letters and digits of a cookie.
+/// Letters and digits of a cookie.
 const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
 impl Cookie {
-    /// One of as many random bytes.
+    /// Makes a cookie from random bytes.
     pub fn of(random: &[u8; COOKIE_BYTES - 1]) -> Self {
         let mut bytes = [0; COOKIE_BYTES];
         for (place, byte) in bytes.iter_mut().zip(random) {
@@ -43,8 +43,8 @@ impl Cookie {
         Self(bytes)
     }
 
-    /// One of which these bytes are known to the server already; others are random ones. A server takes any: it holds them
-    /// against those of the streams, up to the first zero.
+    /// Makes a cookie that begins with bytes the server already knows, followed by random ones. A server accepts any cookie and compares it
+    /// with those of the streams, up to the first zero.
     pub fn behind(known: &[u8], random: &[u8; COOKIE_BYTES - 1]) -> Self {
         let mut cookie = Self::of(random);
         for (place, byte) in cookie.0.iter_mut().zip(known) {
@@ -53,7 +53,7 @@ impl Cookie {
         cookie
     }
 
-    /// Reads what has arrived of it: `None` until it is whole.
+    /// Decodes the bytes received so far; `None` until the cookie is complete.
     pub fn decode(arrived: &[u8]) -> Result<Option<Self>, Iperf3Error> {
         let fits = |(i, byte): (usize, &u8)| {
             if i < COOKIE_BYTES - 1 { ALPHABET.contains(byte) } else { *byte == 0 }
@@ -64,12 +64,12 @@ impl Cookie {
         Ok(arrived.first_chunk().map(|bytes| Self(*bytes)))
     }
 
-    /// As it is sent.
+    /// Returns the cookie as sent.
     pub fn bytes(&self) -> &[u8; COOKIE_BYTES] {
         &self.0
     }
 
-    /// Its letters and digits.
+    /// Returns the letters and digits.
     pub fn text(&self) -> &str {
         std::str::from_utf8(&self.0[..COOKIE_BYTES - 1]).unwrap_or_default()
     }
@@ -77,12 +77,12 @@ impl Cookie {
 
 impl fmt::Debug for Cookie {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Those who know it can join the test.
+        // Anyone who knows the cookie can join the test.
         f.write_str("Cookie(...)")
     }
 }
 
-/// The id of a stream by its place: 1, 3, 4, 5 and so on; there is no 2.
+/// Returns the id of the stream at an index: 1, 3, 4, 5 and so on; 2 is never used.
 pub fn stream_id(index: usize) -> i64 {
     let index = index as i64;
     if index == 0 { 1 } else { index + 2 }

@@ -1,4 +1,4 @@
-//! What a client asks for.
+//! Parameters of a client's test.
 
 use serde_json::{Map, Value, json};
 
@@ -6,21 +6,21 @@ use super::limits::LONGEST_DATAGRAM;
 use super::members::Members;
 use super::{Iperf3Error, LONGEST_SECONDS, MOST_STREAMS};
 
-/// Longest write over TCP.
+/// Longest write over TCP, bytes.
 const LONGEST_WRITE: u64 = 1 << 20;
-/// Longest omit.
+/// Longest omit, seconds.
 const LONGEST_OMIT: u64 = 600;
-/// Largest socket buffer.
+/// Largest socket buffer, bytes.
 const LARGEST_BUFFER: u64 = 512 << 20;
-/// Largest segment.
+/// Largest segment, bytes.
 const LARGEST_SEGMENT: u64 = 65_495;
-/// Highest rate; more is asked for by none at all.
+/// Highest rate, bit/s; higher rates are requested as unlimited.
 const HIGHEST_RATE: u64 = 100_000_000_000_000;
-/// Length of a write where the client does not say it.
+/// Length of a write if the client does not state it, bytes.
 const WRITE_BYTES: u64 = 128 << 10;
 const DATAGRAM_BYTES: u64 = 1_460;
 
-/// What carries the data.
+/// Transport protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Protocol {
     /// TCP.
@@ -30,42 +30,42 @@ pub enum Protocol {
     Udp,
 }
 
-/// Who sends.
+/// Direction of data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Directions {
-    /// The client.
+    /// From the client to the server.
     #[default]
     Forward,
-    /// The server.
+    /// From the server to the client.
     Reverse,
-    /// Both; the first half of the streams is the client's.
+    /// Both directions; the client sends the first half of the streams.
     Both,
 }
 
-/// The test that a client asks for.
+/// A test requested by a client.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Parameters {
-    /// What carries the data.
+    /// Transport protocol.
     pub protocol: Protocol,
-    /// Who sends.
+    /// Direction of data.
     pub direction: Directions,
-    /// Streams of each direction.
+    /// Streams per direction.
     pub parallel: u32,
-    /// Seconds, omit left out; 0 where bytes end the test, or nothing but the client's word.
+    /// Duration without omit, seconds; 0 if bytes or only the client end the test.
     pub seconds: u64,
-    /// Seconds at the beginning that do not count.
+    /// Seconds at the start that are not counted.
     pub omit_seconds: u64,
-    /// Bytes, of all streams, that end the test; 0 where they don't.
+    /// Bytes after which the test ends, all streams together; 0 for no limit.
     pub bytes: u64,
-    /// Writes, of all streams, that end the test; 0 where they don't.
+    /// Writes after which the test ends, all streams together; 0 for no limit.
     pub blocks: u64,
-    /// Bytes of one write, or of a datagram's payload.
+    /// Length of a write or of a datagram's payload, bytes.
     pub length_bytes: u64,
-    /// Rate of each stream; 0 is as fast as it goes.
+    /// Rate of each stream, bit/s; 0 for unlimited.
     pub rate_bps: u64,
-    /// Rate that the kernel holds each stream to; 0 is none.
+    /// Kernel pacing rate of each stream, bit/s; 0 for none.
     pub kernel_rate_bps: u64,
-    /// Writes that follow each other without a pause.
+    /// Consecutive writes without a pause.
     pub burst: u64,
     /// `SO_SNDBUF` and `SO_RCVBUF`.
     pub window_bytes: Option<u64>,
@@ -77,22 +77,22 @@ pub struct Parameters {
     pub nodelay: bool,
     /// `TCP_CONGESTION` of the sender.
     pub congestion: Option<String>,
-    /// Whether datagrams count by 64 bits.
+    /// Whether datagrams have 64-bit sequence numbers.
     pub wide_counters: bool,
-    /// Whether datagrams forbid fragmentation.
+    /// Whether datagrams must not be fragmented.
     pub dont_fragment: bool,
-    /// Whether the client wants what the server would print.
+    /// Whether the client wants the server's output.
     pub server_output: bool,
-    /// The authentication, base64 of what only the server can read.
+    /// Authentication token: base64 of text that only the server can decrypt.
     pub auth_token: Option<String>,
-    /// What the user calls it.
+    /// Title given by the user.
     pub title: Option<String>,
-    /// The client's release.
+    /// Release of the client.
     pub client_version: Option<String>,
 }
 
 impl Parameters {
-    /// A test over a protocol, with the defaults of iperf3 but no duration.
+    /// Returns a test over a protocol with iperf3's defaults, but without a duration.
     pub fn over(protocol: Protocol) -> Self {
         Self {
             protocol,
@@ -105,12 +105,12 @@ impl Parameters {
         }
     }
 
-    /// The rate that each stream is to have, whether its program or its kernel holds it.
+    /// Returns the requested rate of each stream, whether enforced by program or kernel.
     pub fn asked_rate_bps(&self) -> Option<u64> {
         [self.rate_bps, self.kernel_rate_bps].into_iter().filter(|&rate| rate > 0).min()
     }
 
-    /// What a client sent; each member is of its type and within its range.
+    /// Parses a client's parameters and checks the type and range of each member.
     pub fn parse(value: &Value) -> Result<Self, Iperf3Error> {
         let members = Members::of(value, "parameters")?;
         let protocol = match (members.flag("tcp")?, members.flag("udp")?, members.flag("sctp")?) {
@@ -152,7 +152,7 @@ impl Parameters {
             mss: asked(members.number("MSS", 0, LARGEST_SEGMENT)?).map(|n| n as u32),
             tos: members.number("TOS", 0, 255)?.unwrap_or(0) as u8,
             nodelay: members.flag("nodelay")?,
-            // Linux keeps 16 bytes for a name, the zero included.
+            // Linux names have at most 16 bytes, the terminating zero included.
             congestion: members.text("congestion", 15)?.filter(|name| !name.is_empty()),
             wide_counters,
             dont_fragment: members.flag("dont_fragment")?,
@@ -165,7 +165,7 @@ impl Parameters {
         Ok(parameters)
     }
 
-    /// As a client sends it.
+    /// Returns the parameters as sent by a client.
     pub fn to_json(&self) -> Value {
         let mut all = Map::new();
         let mut put = |member: &str, value: Value| drop(all.insert(member.to_owned(), value));
@@ -199,7 +199,7 @@ impl Parameters {
             }
         }
         if self.protocol == Protocol::Udp {
-            // A server since 3.21 segments as the client before asked for, unless this one says that it does not.
+            // Since 3.21 a server keeps the previous client's GSO settings unless this one overrides them.
             for (member, value) in [
                 ("gso", 0),
                 ("gso_dg_size", 0),
@@ -235,17 +235,17 @@ impl Parameters {
         Value::Object(all)
     }
 
-    /// Whether nothing but the client's word ends it.
+    /// Whether only the client ends the test.
     pub fn is_endless(&self) -> bool {
         self.seconds == 0 && self.volume_bytes().is_none()
     }
 
-    /// Streams of both directions together.
+    /// Number of streams in both directions together.
     pub fn streams(&self) -> u32 {
         if self.direction == Directions::Both { 2 * self.parallel } else { self.parallel }
     }
 
-    /// Bytes of all streams of a direction that end the test, by `num` or by `blockcount`.
+    /// Returns the bytes per direction that end the test, all streams together, from `num` or `blockcount`.
     pub fn volume_bytes(&self) -> Option<u64> {
         match (self.bytes, self.blocks) {
             (0, 0) => None,

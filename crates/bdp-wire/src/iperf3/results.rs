@@ -1,75 +1,75 @@
-//! What each end reports of a test.
+//! Results that each end reports of a test.
 
 use serde_json::{Map, Value, json};
 
 use super::members::Members;
 use super::{Iperf3Error, MOST_STREAMS};
 
-/// One end's results.
+/// Results of one end.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Results {
-    /// Processor time of the process.
+    /// CPU use of the process.
     pub cpu: CpuUse,
-    /// Whether this end counts retransmissions; `None` of one that only receives.
+    /// Whether this end counts retransmissions; `None` if it only receives.
     pub has_retransmits: Option<bool>,
     /// Congestion control in use.
     pub congestion: Option<String>,
-    /// What the server would have printed.
+    /// Output that the server would have printed.
     pub server_output: Option<ServerOutput>,
-    /// In the order of the streams.
+    /// Results per stream, in order.
     pub streams: Vec<StreamResults>,
 }
 
-/// Processor time of a process / wall clock, per cent.
+/// CPU time of a process divided by elapsed time, per cent.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct CpuUse {
-    /// All.
+    /// Total.
     pub total: f64,
-    /// Outside the kernel.
+    /// User mode.
     pub user: f64,
-    /// In the kernel.
+    /// Kernel mode.
     pub system: f64,
 }
 
-/// What a server would have printed.
+/// Output that a server would have printed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ServerOutput {
-    /// Lines.
+    /// Lines of text.
     Text(String),
-    /// The document of its JSON.
+    /// JSON document.
     Json(Value),
 }
 
-/// One stream as one end saw it, after omit.
+/// Results of one stream at one end, after omit.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct StreamResults {
-    /// [`super::stream_id`].
+    /// Stream id, as in [`super::stream_id`].
     pub id: i64,
     /// Bytes sent or received.
     pub bytes: u64,
-    /// Segments sent again; `None` of a receiver.
+    /// Retransmitted segments; `None` at a receiver.
     pub retransmits: Option<u64>,
-    /// Of datagrams (RFC 3550, section 6.4.1), seconds.
+    /// Jitter of datagrams (RFC 3550, section 6.4.1), seconds.
     pub jitter_s: f64,
     /// Datagrams lost.
     pub errors: u64,
-    /// Of these, before counting began.
+    /// Datagrams lost before counting began.
     pub omitted_errors: u64,
-    /// Datagrams sent, by the highest number seen.
+    /// Datagrams sent, by the highest number received.
     pub packets: u64,
-    /// Of these, before counting began.
+    /// Datagrams sent before counting began.
     pub omitted_packets: u64,
-    /// Seconds since the test began.
+    /// Start, seconds from the beginning of the test.
     pub start_s: f64,
-    /// The same of its end.
+    /// End, seconds from the beginning of the test.
     pub end_s: f64,
 }
 
-/// What stands for a number that an end does not know.
+/// Value that stands for an unknown number.
 const UNKNOWN: i64 = -1;
 
 impl Results {
-    /// What the other end sent, of a test of `streams` streams.
+    /// Parses the other end's results for a test of `streams` streams.
     pub fn parse(value: &Value, streams: usize) -> Result<Self, Iperf3Error> {
         let members = Members::of(value, "results")?;
         let list = members.list("streams")?;
@@ -107,7 +107,7 @@ impl Results {
         })
     }
 
-    /// As it is sent.
+    /// Returns the results as sent.
     pub fn to_json(&self) -> Value {
         let mut all = Map::new();
         let mut put = |member: &str, value: Value| drop(all.insert(member.to_owned(), value));
@@ -163,7 +163,7 @@ impl StreamResults {
         })
     }
 
-    /// How long it was counted, seconds.
+    /// Returns the counted duration, seconds.
     pub fn seconds(&self) -> f64 {
         (self.end_s - self.start_s).max(0.0)
     }

@@ -1,44 +1,44 @@
-//! The single bytes by which a test goes on, and what a server says where it does not.
+//! Single-byte states that drive a test, and the errors that a server reports.
 
 use std::fmt;
 
-/// What comes next, one signed byte.
+/// State of a test, one signed byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i8)]
 pub enum State {
-    /// Streams are there; a sender may begin.
+    /// All streams are connected; senders may start.
     TestStart = 1,
-    /// It runs.
+    /// The test is running.
     TestRunning = 2,
-    /// The client's word that the test is over.
+    /// The client ends the test.
     TestEnd = 4,
-    /// The client is to send its parameters.
+    /// The client must send its parameters.
     ParamExchange = 9,
-    /// The client is to open its streams.
+    /// The client must open its streams.
     CreateStreams = 10,
-    /// The server was ended.
+    /// The server was terminated.
     ServerTerminate = 11,
-    /// The client was ended.
+    /// The client was terminated.
     ClientTerminate = 12,
-    /// Both are to send their results, the client first.
+    /// Both ends must send their results, the client first.
     ExchangeResults = 13,
-    /// Results are there.
+    /// Both results have been exchanged.
     DisplayResults = 14,
-    /// The client's farewell.
+    /// The client is done.
     IperfDone = 16,
-    /// The server is busy, or does not serve this client.
+    /// The server is busy or refuses this client.
     AccessDenied = -1,
     /// The server failed; a [`Failure`] follows.
     ServerError = -2,
 }
 
 impl State {
-    /// As it is sent.
+    /// Returns the byte as sent.
     pub const fn byte(self) -> u8 {
         self as i8 as u8
     }
 
-    /// The state of a byte; `None` where there is none.
+    /// Returns the state for a byte; `None` if there is none.
     pub const fn of(byte: u8) -> Option<Self> {
         Some(match byte as i8 {
             1 => Self::TestStart,
@@ -58,17 +58,17 @@ impl State {
     }
 }
 
-/// What follows [`State::ServerError`]: iperf3's own number of the error, and the system's.
+/// Error that follows [`State::ServerError`]: iperf3's error number and the system's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Failure {
-    /// iperf3's number.
+    /// iperf3's error number.
     pub code: i32,
-    /// `errno`, 0 where there is none.
+    /// `errno`, or 0 if there is none.
     pub errno: i32,
 }
 
 impl Failure {
-    /// Bytes on the wire.
+    /// Length on the wire, bytes.
     pub const BYTES: usize = 8;
     /// The duration is out of the protocol's range.
     pub const DURATION: Self = Self::numbered(5);
@@ -84,7 +84,7 @@ impl Failure {
     pub const OMIT: Self = Self::numbered(12);
     /// The burst is out of range.
     pub const BURST: Self = Self::numbered(15);
-    /// There is no SCTP.
+    /// SCTP is not supported.
     pub const SCTP: Self = Self::numbered(18);
     /// The length of a datagram is out of range.
     pub const DATAGRAM_SIZE: Self = Self::numbered(20);
@@ -94,39 +94,39 @@ impl Failure {
     pub const RATE: Self = Self::numbered(27);
     /// The duration is above what the server grants.
     pub const DURATION_LIMIT: Self = Self::numbered(37);
-    /// A control message that does not belong there.
+    /// Unexpected control message.
     pub const MESSAGE: Self = Self::numbered(110);
-    /// Parameters that can't be taken.
+    /// Invalid parameters.
     pub const PARAMETERS: Self = Self::numbered(114);
-    /// Results that can't be taken.
+    /// Invalid results.
     pub const RESULTS: Self = Self::numbered(117);
     /// The server ended the test.
     pub const TERMINATED: Self = Self::numbered(120);
-    /// The congestion control is not there.
+    /// The congestion control is not available.
     pub const CONGESTION: Self = Self::numbered(134);
-    /// The client is not allowed.
+    /// The client is not authorised.
     pub const AUTHORISATION: Self = Self::numbered(142);
-    /// Nothing moved any more.
+    /// No data moved.
     pub const SILENCE: Self = Self::numbered(144);
-    /// The test ran for as long as the server grants.
+    /// The test exceeded the time that the server grants.
     pub const EXPIRED: Self = Self::numbered(160);
-    /// More streams than the server grants: iperf3 has no number for it, and prints "unable to create a new stream", with the
+    /// More streams than the server grants: iperf3 has no number for it, and prints "unable to create a new stream" with the
     /// system's text.
     pub const STREAM_LIMIT: Self = Self { code: 200, errno: OUT_OF_DOMAIN };
-    /// A stream could not be set up as asked for.
+    /// A stream could not be set up as requested.
     pub const STREAM_SETUP: Self = Self::numbered(201);
-    /// Streams did not come.
+    /// The streams did not connect in time.
     pub const ACCEPT: Self = Self { code: 204, errno: TIMED_OUT };
     /// A stream could not be written.
     pub const STREAM_WRITE: Self = Self::numbered(205);
     /// A stream could not be read.
     pub const STREAM_READ: Self = Self::numbered(206);
 
-    /// What says the same to a client of this release: one that does not have the number prints nothing but that.
+    /// Returns the closest error known to this client release; for an unknown number a client prints only that number.
     pub fn known_to(self, client_version: Option<&str>) -> Self {
         let minor = client_version.and_then(minor_release).unwrap_or(u32::MAX);
         match self {
-            // "test initialization failed", with the system's text: that of 5 names a limit that is not the server's.
+            // "test initialization failed", with the system's text: the text of error 5 names a limit other than the server's.
             Self::DURATION_LIMIT if minor < 20 => Self { code: 101, errno: OUT_OF_DOMAIN },
             Self::EXPIRED if minor < 21 => Self::TERMINATED,
             other => other,
@@ -137,7 +137,7 @@ impl Failure {
         Self { code, errno: 0 }
     }
 
-    /// As it is sent, without the state before it.
+    /// Encodes the error, without the state before it.
     pub fn encode(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         bytes[..4].copy_from_slice(&self.code.to_be_bytes());
@@ -145,7 +145,7 @@ impl Failure {
         bytes
     }
 
-    /// What [`Failure::encode`] made.
+    /// Decodes the bytes of [`Failure::encode`].
     pub fn decode(bytes: [u8; Self::BYTES]) -> Self {
         let [a, b, c, d, e, f, g, h] = bytes;
         Self { code: i32::from_be_bytes([a, b, c, d]), errno: i32::from_be_bytes([e, f, g, h]) }
@@ -154,7 +154,7 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Numbers of which releases differ, 148 and 154 to 159, are not interpreted.
+        // Numbers whose meaning differs between releases, 148 and 154 to 159, are not interpreted.
         let text = match self.code {
             5 => "the test is longer than it allows",
             6 => "it does not accept that number of streams",
@@ -195,7 +195,7 @@ impl fmt::Display for Failure {
             _ => return write!(f, "error {} of iperf3 (errno {})", self.code, self.errno),
         };
         f.write_str(text)?;
-        // The system's number explains these; beside others it is left over from some earlier call.
+        // The system's number explains these errors; for others it is left over from an earlier call.
         match self.code {
             101 | 122..=126 | 130 | 140 | 145 | 150 | 200..=206 if self.errno != 0 => {
                 write!(f, " (errno {})", self.errno)
@@ -205,11 +205,11 @@ impl fmt::Display for Failure {
     }
 }
 
-/// `EDOM` and `ETIMEDOUT`, as Linux numbers them.
+/// `EDOM` and `ETIMEDOUT`, as numbered by Linux.
 const OUT_OF_DOMAIN: i32 = 33;
 const TIMED_OUT: i32 = 110;
 
-/// The second number of a release such as `3.22` or `3.20+`; nothing of another major.
+/// Minor number of a release such as `3.22` or `3.20+`; `None` for another major version.
 fn minor_release(version: &str) -> Option<u32> {
     let rest = version.strip_prefix("3.")?;
     let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());

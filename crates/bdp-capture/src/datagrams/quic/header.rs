@@ -1,11 +1,11 @@
-//! Long headers of QUIC: what all versions have in common (RFC 8999), and the packets of versions 1 (RFC 9000, section 17.2) and 2 (RFC 9369).
+//! Long headers of QUIC: the version-independent part (RFC 8999), and packets of versions 1 (RFC 9000, section 17.2) and 2 (RFC 9369).
 
-/// Version 1, and drafts whose headers are the same.
+/// Version 1; also drafts with the same headers.
 const VERSION_1: u32 = 1;
 const DRAFTS: std::ops::RangeInclusive<u32> = 0xff00_001d..=0xff00_0022;
 /// Version 2.
 const VERSION_2: u32 = 0x6b33_43cf;
-/// Longest connection ID of these versions.
+/// Longest connection ID in these versions, bytes.
 const LONGEST_ID: usize = 20;
 
 /// A connection ID.
@@ -27,7 +27,7 @@ impl Id {
     }
 }
 
-/// What kind of packet has a long header.
+/// Type of a packet with a long header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Initial,
@@ -35,7 +35,7 @@ pub(super) enum Kind {
     Handshake,
     Retry,
     VersionNegotiation,
-    /// Of a version that bdp does not know.
+    /// Of an unknown version.
     Unknown,
 }
 
@@ -46,22 +46,22 @@ pub(super) struct Long {
     pub version: u32,
     pub destination: Id,
     pub source: Id,
-    /// Bytes of the packet, where another one may follow it in the datagram (RFC 9000, section 12.2).
+    /// Length of the packet, bytes, if another may follow it in the datagram (RFC 9000, section 12.2).
     pub length: Option<usize>,
 }
 
 /// Why there is no long header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NotLong {
-    /// What was kept ends within it.
+    /// The captured bytes end within it.
     Cut,
-    /// It is none.
+    /// It is not a long header.
     Other,
 }
 
-/// The long header at the beginning of what was kept of these bytes, of which there were `whole`.
+/// Parses the long header at the start of the captured bytes, of `whole` originally.
 pub(super) fn long(kept: &[u8], whole: usize) -> Result<Long, NotLong> {
-    // What was not cut and ends too early is no header.
+    // A header that ends early without truncation is invalid.
     let short = if kept.len() < whole { NotLong::Cut } else { NotLong::Other };
     let mut bytes = Reader { rest: kept, short };
     let [first, a, b, c, d] = bytes.array()?;
@@ -73,7 +73,7 @@ pub(super) fn long(kept: &[u8], whole: usize) -> Result<Long, NotLong> {
     let source = bytes.id()?;
     let kind = kind(first, version);
     let is_known = !matches!(kind, Kind::VersionNegotiation | Kind::Unknown);
-    // The fixed bit, which only packets of a connection that goes on may clear (RFC 9287).
+    // The fixed bit, which only an established connection may clear (RFC 9287).
     if is_known && first & 0x40 == 0 {
         return Err(NotLong::Other);
     }
@@ -85,12 +85,12 @@ pub(super) fn long(kept: &[u8], whole: usize) -> Result<Long, NotLong> {
             }
             let payload = bytes.varint()?;
             let header = kept.len() - bytes.rest.len();
-            // Packet number and the tag of its protection are 17 bytes at least; the sample that protects the header takes 20 (RFC 9001, 5.4.2).
+            // Packet number and authentication tag take at least 17 bytes; the header protection sample needs 20 (RFC 9001, 5.4.2).
             let length = usize::try_from(payload).ok().and_then(|payload| header.checked_add(payload));
             let length = length.filter(|&length| payload >= 20 && length <= whole).ok_or(NotLong::Other)?;
             Some(length)
         }
-        // A tag of 16 bytes behind the token (RFC 9001, section 5.8).
+        // A tag of 16 bytes after the token (RFC 9001, section 5.8).
         Kind::Retry if whole.saturating_sub(kept.len() - bytes.rest.len()) < 16 => {
             return Err(NotLong::Other);
         }
@@ -128,7 +128,7 @@ impl<'a> Reader<'a> {
         Ok(std::array::from_fn(|i| taken[i]))
     }
 
-    /// A length, and so many bytes; longer ones than these versions have may be another's.
+    /// Reads a length and an ID; longer ones than in these versions may belong to others.
     fn id(&mut self) -> Result<Id, NotLong> {
         let [length] = self.array()?;
         if usize::from(length) > LONGEST_ID {
@@ -144,7 +144,7 @@ impl<'a> Reader<'a> {
         Ok(more.iter().fold(u64::from(first & 0x3f), |value, &byte| value << 8 | u64::from(byte)))
     }
 
-    /// What is longer than all there was is no length.
+    /// A length beyond the end of the datagram is invalid.
     fn skip(&mut self, n: u64, whole: usize) -> Result<(), NotLong> {
         let n = usize::try_from(n).ok().filter(|&n| n <= whole).ok_or(NotLong::Other)?;
         self.take(n).map(|_| ())

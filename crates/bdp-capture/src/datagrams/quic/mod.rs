@@ -1,5 +1,5 @@
-//! QUIC by what is not encrypted: long headers, the time of the handshake, and the spin bit. Nothing is decrypted, not even Initial packets, whose keys
-//! everybody can make.
+//! QUIC, from its unencrypted parts: long headers, handshake times, and the spin bit. Nothing is decrypted, not even Initial packets, whose keys
+//! are public.
 
 mod header;
 mod spin;
@@ -9,25 +9,25 @@ use bdp_model::capture::{CapturedQuic, FlowEnd, QuicHandshake};
 use self::header::{Id, Kind, Long, NotLong, long};
 use self::spin::Spin;
 
-/// A client pads the datagram of its first Initial to this (RFC 9000, section 14.1).
+/// Length to which a client pads the datagram of its first Initial (RFC 9000, section 14.1).
 const CLIENT_LEAST: u32 = 1200;
-/// Its connection ID for the server has so many bytes at least (section 7.2).
+/// Shortest connection ID that a client chooses for the server (section 7.2).
 const CLIENT_ID_LEAST: usize = 8;
-/// No packet with a short header is smaller: one byte, packet number and tag (section 10.3).
+/// Smallest packet with a short header: one byte, packet number and tag (section 10.3).
 const SHORT_LEAST: usize = 21;
 
-/// A connection.
+/// A QUIC connection.
 #[derive(Debug)]
 pub(crate) struct Quic {
-    /// Whether it is one: until then a datagram looked like a client's first, of a version that bdp does not know.
+    /// Whether this is confirmed: until then, one datagram looked like a client's first, of an unknown version.
     is_sure: bool,
     version: u32,
-    /// The side of the client.
+    /// Side of the client.
     client: usize,
     began: bool,
-    /// What the client's first packet has for connection IDs, the server's first.
+    /// Connection IDs in the client's first packet, the server's first.
     first_ids: [Id; 2],
-    /// What each side wants to be addressed by.
+    /// Connection ID by which each side wants to be addressed.
     ids: [Option<Id>; 2],
     has_handshake: [bool; 2],
     retry: bool,
@@ -35,7 +35,7 @@ pub(crate) struct Quic {
     zero_rtt: u64,
     began_at: Option<u64>,
     answered_at: Option<u64>,
-    /// The client's first packet with a short header, and whether there may have been one before that was cut off.
+    /// Time of the client's first packet with a short header, and whether an earlier one may have been truncated.
     through_at: Option<u64>,
     is_through: bool,
     was_cut: bool,
@@ -45,25 +45,25 @@ pub(crate) struct Quic {
 /// A datagram of a flow.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Datagram<'a> {
-    /// From the end that began, 0, or the other one.
+    /// Sender: 0 for the end that began, 1 for the other.
     pub side: usize,
-    /// When it passed here.
+    /// Time at which it passed the capture.
     pub at: Option<u64>,
-    /// What was kept of its payload.
+    /// Captured payload.
     pub kept: &'a [u8],
-    /// Bytes of its payload.
+    /// Payload length, bytes.
     pub length: u32,
 }
 
 impl Quic {
-    /// Memory that it has, with what its report takes.
+    /// Heap memory in use, including that of the report, bytes.
     pub(crate) fn held_bytes(&self) -> usize {
         size_of::<Self>() + self.spin.held_bytes() + size_of::<CapturedQuic>()
     }
 
-    /// A connection that begins with this datagram, the first of its flow or not; `None` where it is no beginning of one.
+    /// Returns a connection that begins with this datagram, whether it is the first of its flow or not; `None` if it can't be the beginning.
     pub(crate) fn starting(datagram: &Datagram<'_>, is_first: bool) -> Option<Self> {
-        // Both bits that the first byte of any connection begins with.
+        // Both top bits are set in the first byte of any connection.
         if datagram.kept.first()? >> 6 != 3 {
             return None;
         }
@@ -101,7 +101,7 @@ impl Quic {
         self.is_sure
     }
 
-    /// Looks at the packets of a datagram, as far as they were kept.
+    /// Processes the packets of a datagram, as far as they were captured.
     pub(crate) fn datagram(&mut self, datagram: &Datagram<'_>) {
         let Datagram { side, at, kept, length } = *datagram;
         let mut from = 0;
@@ -136,7 +136,7 @@ impl Quic {
     fn long(&mut self, side: usize, at: Option<u64>, header: &Long) {
         match header.kind {
             Kind::VersionNegotiation => {
-                // Connection IDs come back crosswise (RFC 8999, section 6).
+                // Connection IDs are swapped in the answer (RFC 8999, section 6).
                 if side != self.client && [header.source, header.destination] == self.first_ids {
                     self.version_negotiation = true;
                     self.is_sure = true;
@@ -155,7 +155,7 @@ impl Quic {
                 return;
             }
             Kind::Handshake if side == self.client && !self.has_handshake[1 - side] => {
-                // A client has no keys for this before it has the server's: what was taken for the client is the server.
+                // A client has no keys for this before the server's answer: the supposed client is the server.
                 self.client = 1 - side;
                 self.began = false;
             }
@@ -181,7 +181,7 @@ impl Quic {
         let addressed =
             self.ids[1 - side].map(|id| rest.get(1..=id.as_slice().len()).map(|to| to == id.as_slice()));
         let is_fixed = rest[0] & 0x40 != 0;
-        // Padding behind the last packet of a datagram is none; the fixed bit of others may be greased (RFC 9287).
+        // Padding after the last packet is not a packet; the fixed bit of others may be greased (RFC 9287).
         if (!is_fixed || is_coalesced) && addressed.flatten() != Some(true) {
             return;
         }
@@ -192,14 +192,14 @@ impl Quic {
                     self.through_at = at;
                 }
                 Some(None) => self.cut(side),
-                // A connection ID that the server gave later: what used the first one was not seen.
+                // A later connection ID from the server; packets with the first one were not captured.
                 Some(Some(false)) | None => {}
             }
         }
         self.spin.note(side, self.client, rest[0] & 0x20 != 0, at);
     }
 
-    /// A packet of this side was cut off.
+    /// Records that a packet of this side was truncated.
     fn cut(&mut self, side: usize) {
         self.was_cut |= side == self.client && !self.is_through;
     }

@@ -1,36 +1,36 @@
-//! Round trips by the spin bit (RFC 9000, section 17.4): a server repeats the bit of the client, a client inverts that of the server, so that edges pass
-//! in turn. Which packet was sent before which is encrypted, and an end may send a constant or random bits instead: only edges that
-//! come in turn count, and a bit that often changes out of turn does not spin.
+//! Round trips from the spin bit (RFC 9000, section 17.4): a server reflects the client's bit, a client inverts the server's, so that edges
+//! alternate. The packet order is encrypted, and an end may send constant or random bits instead: only alternating edges
+//! count, and a bit that often changes out of turn is not spinning.
 
 use bdp_model::capture::{CapturedSpin, SpinState};
 
 use crate::rtt::RoundTrips;
 
-/// Fewer edges may be chance.
+/// Fewest edges; fewer may be chance.
 const LEAST_EDGES: u64 = 8;
-/// Fewer packets of each way say nothing of a bit that does not change.
+/// Fewest packets per direction that say something about a bit that does not change.
 const LEAST_PACKETS: u64 = 16;
-/// A share of the packets that may change the bit out of turn, by reordering: one of so many.
+/// Share of packets that may change the bit out of turn, by reordering: one in this many.
 const OUT_OF_TURN: u64 = 20;
-/// No edge comes sooner after the one before than in such a part of a round trip (RFC 9312, section 3.8.2).
+/// Smallest time between edges, as a fraction of a round trip (RFC 9312, section 3.8.2).
 const SOON: u64 = 8;
-/// Random bits change with every second packet. Those that spin change with each where a round trip has one packet, and seldom where it has many: what
-/// is between these may be either.
+/// Random bits change with every second packet. Spinning bits change with each if a round trip has one packet, and seldom if it has many;
+/// between these values it may be either.
 const LIKE_RANDOM: std::ops::RangeInclusive<f64> = 0.25..=0.9;
 
-/// The spin bits of a connection.
+/// Spin bits of a connection.
 #[derive(Debug, Default)]
 pub(super) struct Spin {
     packets: [u64; 2],
     changes: [u64; 2],
     latest: [Option<bool>; 2],
-    /// The value of each way by the edges that came in turn.
+    /// Current value of each direction, by the edges that alternated.
     value: [Option<bool>; 2],
-    /// An edge that counts once another packet bears it out.
+    /// An edge not yet confirmed by another packet.
     pending: Option<Edge>,
-    /// The edge before, of each way.
+    /// Previous edge of each direction.
     last: [Option<Edge>; 2],
-    /// A packet came between that shows that packets overtake each other.
+    /// Whether a packet in between showed reordering.
     is_disturbed: bool,
     edges: u64,
     out_of_turn: u64,
@@ -47,12 +47,12 @@ struct Edge {
 }
 
 impl Spin {
-    /// Memory that it has beside its own place.
+    /// Heap memory in use, bytes.
     pub(super) fn held_bytes(&self) -> usize {
         self.rtt.iter().chain(&self.to_ends).map(RoundTrips::held_bytes).sum()
     }
 
-    /// A packet from this side: `0` is the end that began, and `client` the side that is the client.
+    /// Adds a packet from this side: `0` is the end that began, and `client` is the client's side.
     pub(super) fn note(&mut self, side: usize, client: usize, value: bool, at: Option<u64>) {
         self.packets[side] += 1;
         if self.latest[side].replace(value).is_some_and(|latest| latest != value) {
@@ -60,14 +60,14 @@ impl Spin {
         }
         if let Some(edge) = self.pending {
             if side != edge.side {
-                // Its answer bears it out.
+                // Confirmed by its answer.
                 if self.value[side].is_some_and(|known| known != value) {
                     self.commit(edge);
                 }
             } else if value == edge.value {
                 self.commit(edge);
             } else {
-                // Either of the two overtook the other.
+                // One of the two overtook the other.
                 self.pending = None;
                 self.value[side] = Some(value);
                 self.is_disturbed = true;
@@ -83,7 +83,7 @@ impl Spin {
             return;
         }
         let [Some(a), Some(b)] = self.value else {
-            // It came before the other end was seen: when that edge was is not known.
+            // The first packet of the other end was not yet seen: the time of the edge is unknown.
             self.is_disturbed = true;
             return;
         };
@@ -92,7 +92,7 @@ impl Spin {
             self.out_of_turn += 1;
             return;
         }
-        // Where both are the same, the client has the turn.
+        // If both are equal, the client is next.
         if (a == b) == (side == client) {
             self.value[side] = Some(value);
             let is_clean = !std::mem::take(&mut self.is_disturbed);
@@ -102,7 +102,7 @@ impl Spin {
         }
     }
 
-    /// Whether an edge comes after so small a part of a round trip that it is one by reordering.
+    /// Whether an edge follows so soon that reordering must have caused it.
     fn is_too_soon(&self, side: usize, at: Option<u64>) -> bool {
         let since = self.last[side].and_then(|last| Some(at?.saturating_sub(last.at?)));
         since.zip(self.rtt[side].smoothed()).is_some_and(|(since, smoothed)| since < smoothed / SOON)
@@ -160,7 +160,7 @@ impl Spin {
         }
     }
 
-    /// Whether the bit of either way changes as often as a random one.
+    /// Whether the bit of either direction changes as often as a random one.
     fn is_like_random(&self) -> bool {
         let share = |side: usize| self.changes[side] as f64 / (self.packets[side] - 1).max(1) as f64;
         [0, 1].into_iter().any(|side| LIKE_RANDOM.contains(&share(side)))
@@ -174,7 +174,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Packets of both ways every `apart` ms, the client `to_client` ms and the server `to_server` ms from here, each one way.
+    /// Packets of both directions every `apart` ms; `to_client` and `to_server` are the one-way delays from the capture, ms.
     struct Path {
         apart: u64,
         to_client: u64,
@@ -188,11 +188,11 @@ mod tests {
         Random,
     }
 
-    /// (when it passes here, side, bit), as the two ends send them; `late` of the packets are late by 3 ms.
+    /// Returns (time at the capture, side, bit) as sent by the two ends; the share `late` of the packets is delayed by 3 ms.
     fn packets(path: &Path, [client, server]: [End; 2], late: f64, seed: u64) -> Vec<(u64, usize, bool)> {
         let mut random = Random(seed);
         let (mut seen, mut flying): (Vec<_>, Vec<(u64, usize, u64, bool)>) = (Vec::new(), Vec::new());
-        // Highest number that each end has, and its bit.
+        // Highest number received by each end, and its bit.
         let mut highest = [(0, false); 2];
         let mut number = 0;
         for now in 0..4000 {
@@ -280,7 +280,7 @@ mod tests {
             for apart in [1, 7, 80] {
                 let ends_of = packets(&Path { apart, ..path }, ends, 0.0, apart);
                 let spin = of(&ends_of);
-                // The first packets of an end that spins may come before those of the other.
+                // The first packets of a spinning end may arrive before those of the other.
                 let is_none = spin.rtt == [None; 2] && spin.to_ends == [None; 2];
                 assert!(is_none, "{apart} {spin:?}");
                 wrong += u32::from(spin.state != expected);
@@ -289,7 +289,7 @@ mod tests {
         assert!(wrong <= 3, "{wrong} by another name");
     }
 
-    /// As few packets as make a round trip: where chance does most.
+    /// With as few packets as make a round trip, chance has the largest effect.
     #[test]
     fn random_bits_of_few_packets_are_seldom_taken_for_spinning() {
         let mut random = Random(3);
@@ -305,12 +305,12 @@ mod tests {
         assert!(taken <= 20, "{taken}");
     }
 
-    /// The client's first edge may pass before a packet of the server does.
+    /// The client's first edge may pass before any packet of the server.
     #[test]
     fn the_first_edge_gives_no_short_round_trip() {
         let path = Path { apart: 1, to_client: 10, to_server: 30 };
         let mut all = packets(&path, [End::Spins; 2], 0.0, 1);
-        // The handshake's last packet has the bit that both begin with.
+        // The last handshake packet has the initial bit of both.
         all.insert(0, (0, 0, false));
         let rtts = of(&all).rtt.map(|rtt| rtt.unwrap().min.as_ns() / MS);
         assert!(rtts.iter().all(|&rtt| rtt >= 80), "{rtts:?}");

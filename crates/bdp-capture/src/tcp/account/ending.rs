@@ -1,34 +1,34 @@
-//! The end of a connection, for the data of one end, and what all of its time comes to.
+//! The end of a connection from the view of one end, and the totals of its time.
 
 use bdp_model::facts::{Conversation, Role, TimeState};
 
 use super::{Account, MUCH, TIMER_NS};
 
-/// A program that stops so often, and in most of the cases for room that the other one gives bit by bit, has a window of its own.
+/// Number of stops, mostly for a window opened by the other program bit by bit, from which a program has its own window.
 const CREDITS: u64 = 5;
 
-/// How a connection ends, for one end.
+/// How a connection ends for one end.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::tcp) struct End {
     pub role: Role,
-    /// Bytes that were never acknowledged.
+    /// Bytes never acknowledged.
     pub outstanding: u64,
-    /// The receiver takes no more.
+    /// Whether the receive window is closed.
     pub is_closed: bool,
-    /// What no acknowledgement set off was spaced by this.
+    /// Cause of the spacing of data that no acknowledgement triggered.
     pub spaced: TimeState,
-    /// What the other end sent last was never acknowledged.
+    /// Whether the other end's last data was never acknowledged.
     pub other_in_vain: bool,
-    /// The capture lacks much of what passed.
+    /// Whether the capture lacks much of the traffic.
     pub is_lacking: bool,
-    /// The capture was taken elsewhere than at the sender.
+    /// Whether the capture was taken elsewhere than at the sender.
     pub is_blind: bool,
-    /// Of what it sent something is missing before the last that passed.
+    /// Whether something sent before the last captured data is missing.
     pub has_hole: bool,
 }
 
 impl Account {
-    /// The last packet of the connection.
+    /// Records the end of the connection's capture.
     pub fn finish(&mut self, now: u64, end: End) {
         let now = now.max(self.line.until());
         if end.is_closed && self.spoke.is_some() {
@@ -42,7 +42,7 @@ impl Account {
             (_, Some((first, last))) => {
                 let is_answer = self.is_answer(first);
                 self.turn(first.min(said), last.min(said), is_answer, role.other().wait());
-                // Nobody knows whether it has what the other end sent in vain.
+                // It is unknown whether the other end's unacknowledged data arrived.
                 let left = if end.other_in_vain { TimeState::OtherWay } else { self.left_over(role, true) };
                 self.leave(said, left);
             }
@@ -76,7 +76,7 @@ impl Account {
         }
     }
 
-    /// The last silence, which nobody ended.
+    /// Records the last silence, which nothing ended.
     fn leave(&mut self, until: u64, state: TimeState) {
         if state != TimeState::Finished {
             self.open_ns = until - self.line.until();
@@ -84,7 +84,8 @@ impl Account {
         self.tell(until, state);
     }
 
-    /// Seen from elsewhere than its sender: a transfer that was in the midst of a write, or lacks what was sent before its last segment, and nothing more came.
+    /// Whether a transfer seen from elsewhere broke off: in the middle of a write, or with data missing before its last segment, followed
+    /// by silence.
     fn is_broken_off(&self, end: &End, silent_ns: u64) -> bool {
         let is_full = u64::from(self.last.size).is_multiple_of(self.mss.max(1));
         let is_amid = is_full && self.burst >= MUCH * self.mss;
@@ -93,7 +94,8 @@ impl Account {
         is_long && end.is_blind && !end.is_lacking && !has_said_all && (is_amid || end.has_hole)
     }
 
-    /// For whom the connection waits at its end: a client that asks no more has all that it wanted, and a server that closes it has nothing to say.
+    /// Returns what the connection waits for at its end: a client that asks nothing more has all it wanted, and a server that closes has
+    /// nothing to send.
     fn left_over(&self, role: Role, is_own: bool) -> TimeState {
         match role {
             Role::Server if self.over.is_none() || self.closed_it != is_own => TimeState::Answering,
@@ -101,19 +103,19 @@ impl Account {
         }
     }
 
-    /// It stops at what the programs let be on its way, and not for an answer.
+    /// Whether it stops at the amount in flight allowed by the programs, rather than for an answer.
     pub const fn has_window(&self) -> bool {
         let by_credits =
             self.credits >= CREDITS && self.credits * 2 > self.bursts && self.bursts * 2 > self.turns;
         by_credits || self.rounds >= CREDITS && self.rounds * 2 > self.turns
     }
 
-    /// The round trips that either direction took were those of such a window.
+    /// Reclassifies the round trips of both directions as waits for such a window.
     pub fn of_window(&mut self) {
         self.line.rename(TimeState::RoundTrips, TimeState::ProgramWindow);
     }
 
-    /// What all of it comes to.
+    /// Returns the totals.
     pub fn report(&self, now: u64, outstanding: u64, role: Role) -> Conversation {
         let is_vain = outstanding > 0 && self.vain > 0;
         Conversation {

@@ -1,4 +1,4 @@
-//! Facts in words, a file for each group of kinds.
+//! Facts in words, one file per group.
 
 mod datagrams;
 mod losses;
@@ -16,7 +16,7 @@ use seen::Seen;
 pub(super) use seen::{nanos, reached};
 pub(super) use windows::{in_flight, of_each, streams};
 
-/// A fact as a sentence without its full stop.
+/// Returns a fact as a sentence without its full stop.
 pub(super) fn text(finding: &Finding, evidence: &Evidence) -> String {
     let seen = &Seen::of(finding, evidence);
     match evidence.observed() {
@@ -34,12 +34,12 @@ pub(super) fn text(finding: &Finding, evidence: &Evidence) -> String {
         Some(Observed::Datagrams(fact)) => datagrams::of_datagrams(seen, fact),
         Some(Observed::Sockets(fact)) => sockets::of_socket(seen, fact),
         Some(Observed::Experiments(fact)) => sockets::of_experiment(seen, fact),
-        // Another version, or somebody, stored fewer numbers than the sentence has.
+        // A document from another version may have fewer numbers than the sentence needs.
         None => format!("{} is {}", evidence.fact.name(), seen.number()),
     }
 }
 
-/// How a fact goes on in the line of the one before it, where the two belong together.
+/// Returns a fact as a continuation of the previous one's line, if the two belong together.
 pub(super) fn joined(finding: &Finding, before: Fact, evidence: &Evidence) -> Option<String> {
     let seen = Seen::of(finding, evidence);
     Some(match (before, evidence.fact) {

@@ -1,4 +1,4 @@
-//! What a path does: its changes, its gaps, and what probes and acknowledgements show of it.
+//! Facts about a path: changes, gaps, and what probes and acknowledgements show.
 
 use bdp_model::finding::fact::{Bps, Changes, Gaps, Path};
 use bdp_model::threshold::MODEL_TOLERANCE;
@@ -58,7 +58,7 @@ pub fn of_path(seen: &Seen<'_>, fact: Path) -> String {
     }
 }
 
-/// What a response function gives, beside what came through where that is far from it.
+/// Returns the rate of a response function, with the goodput if that is far from it.
 fn carries(name: &str, source: &str, model: f64, goodput: Bps) -> String {
     let text = format!("{name} carries about {} with such losses ({source})", rate(model));
     match goodput.0 > MODEL_TOLERANCE * model {

@@ -1,4 +1,4 @@
-//! Goodput beside what it might be, and delay that load adds.
+//! Goodput compared with what is possible, and delay added by load.
 
 use bdp_model::finding::fact::{Queues, Rates};
 use bdp_model::units::{Nanos, format_bps};

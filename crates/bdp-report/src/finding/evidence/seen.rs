@@ -1,11 +1,11 @@
-//! What a sentence is made of: what was observed, and how its value is said.
+//! An observed fact and the formatting of its value.
 
 use bdp_model::finding::{Evidence, Finding, Unit};
 use bdp_model::units::Nanos;
 
 use super::super::quantity::{self, percent, rate, size};
 
-/// What was observed, and the finding that rests on it.
+/// An observed fact and the finding that rests on it.
 pub struct Seen<'a> {
     pub finding: &'a Finding,
     pub evidence: &'a Evidence,
@@ -17,17 +17,17 @@ impl<'a> Seen<'a> {
         Self { finding, evidence, value: evidence.value }
     }
 
-    /// The value as a share.
+    /// Returns the value as a share.
     pub fn share(&self) -> String {
         percent(self.value)
     }
 
-    /// The value as a time.
+    /// Returns the value as a time.
     pub fn time(&self) -> String {
         quantity::time(nanos(self.value))
     }
 
-    /// The value, in its unit.
+    /// Returns the value with its unit.
     pub fn number(&self) -> String {
         match self.evidence.unit {
             Unit::Bytes => size(self.value),
@@ -38,18 +38,18 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// The host that the fact is of, or the one that the finding is about.
+    /// Returns the host of the fact, or else that of the finding.
     pub fn host(&self) -> &str {
         let host = self.evidence.host.as_deref().or(self.finding.place.name.as_deref());
         host.unwrap_or("the host")
     }
 
-    /// What the fact is of.
+    /// Returns the name of the fact's subject.
     pub fn name(&self) -> &str {
         self.evidence.name.as_deref().unwrap_or("unknown")
     }
 
-    /// Things of which some meet the fact: `9 of 10 probes`.
+    /// Returns how many of some things meet the fact: `9 of 10 probes`.
     pub fn samples(&self, things: &str) -> String {
         match self.evidence.samples {
             Some(samples) => format!("{} of {} {things}", samples.met, samples.of),
@@ -58,9 +58,9 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// How much of a rate was reached; no share is more than all.
+/// Returns how much of a rate was reached, at most all of it.
 pub fn reached(share: f64, of_it: &str) -> String {
-    /// Less above all of it is the noise of two figures.
+    /// An excess below this is noise between two figures.
     const NOISE: f64 = 0.005;
     match share - 1.0 {
         more if more <= 0.0 => format!("{} {of_it}reached", percent(share)),
@@ -69,7 +69,7 @@ pub fn reached(share: f64, of_it: &str) -> String {
     }
 }
 
-/// Nanoseconds as they were; findings come from files too.
+/// Returns a value as nanoseconds; negative ones, possible in findings from files, become 0.
 pub fn nanos(value: f64) -> Nanos {
     Nanos(value.max(0.0) as u64)
 }

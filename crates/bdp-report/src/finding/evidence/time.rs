@@ -1,4 +1,4 @@
-//! What the time went to: programs and their turns, the beginning of a transfer, processors.
+//! Facts about time: programs and their turns, the start of a transfer, CPUs.
 
 use bdp_model::finding::fact::{Beginning, Processors, Time, TimeShare, WaitedForProgram};
 

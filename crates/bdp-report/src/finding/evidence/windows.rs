@@ -1,4 +1,4 @@
-//! Windows, buffers, and how hosts are set.
+//! Facts about windows, buffers and host settings.
 
 use bdp_model::finding::fact::{
     Bps, BufferBelowNeed, Bytes, OfFlightRate, OfWindowRate, Settings, WindowFull, Windows,
@@ -9,7 +9,7 @@ use bdp_model::units::Nanos;
 use super::super::quantity::{rate, size, time};
 use super::seen::{Seen, nanos, reached};
 
-/// Without window scaling no window is larger.
+/// Largest window without window scaling.
 const AT_MOST_64_KIB: &str = "no window is larger than 64 KiB without window scaling (RFC 7323)";
 
 pub fn of_window(seen: &Seen<'_>, fact: Windows) -> String {
@@ -41,7 +41,7 @@ pub fn of_window(seen: &Seen<'_>, fact: Windows) -> String {
             size(unread.window.0)
         ),
         Windows::CongestionWindowFull(_) => {
-            // What a capture was taken of does not say which congestion control it was.
+            // The source of a capture does not identify the congestion control.
             let of = match seen.name() {
                 "" => String::new(),
                 name => format!(" ({name})"),
@@ -97,7 +97,7 @@ pub fn of_window(seen: &Seen<'_>, fact: Windows) -> String {
     }
 }
 
-/// What a full window means.
+/// Returns what a full window means.
 fn of_full(seen: &Seen<'_>, full: WindowFull) -> String {
     match (seen.finding.limit, full.window, full.carries) {
         (Limit::PathRate, ..) => ": a larger one would lengthen the queue and nothing else".to_owned(),
@@ -138,7 +138,7 @@ pub fn of_setting(seen: &Seen<'_>, fact: Settings) -> String {
     }
 }
 
-/// A window of each of several streams: `4 x 64 KiB`.
+/// Returns the window of each of several streams: `4 x 64 KiB`.
 pub fn of_each(streams: Option<u64>, window: Bytes) -> String {
     let window = size(window.0);
     match streams {
@@ -147,12 +147,13 @@ pub fn of_each(streams: Option<u64>, window: Bytes) -> String {
     }
 }
 
-/// What is in flight, and what it carries: `78.6 KiB in flight / 24.6 ms = 26.2 Mbit/s`, with a name for the time.
+/// Returns the bytes in flight and the resulting rate: `78.6 KiB in flight
+/// 24.6 ms = 26.2 Mbit/s`, with a name for the time.
 pub fn in_flight(streams: Option<u64>, bytes: Bytes, round_trip: Nanos, carries: Bps, name: &str) -> String {
     format!("{} in flight / {}{name} = {}", of_each(streams, bytes), time(round_trip), rate(carries.0))
 }
 
-/// Streams that share what is said of a window, as the evidence has it.
+/// Returns the number of streams to which a statement on windows applies, from the evidence.
 pub fn streams(finding: &Finding) -> u64 {
     let of_window = finding.figures().map(|of: OfWindowRate| of.streams);
     let in_flight = || finding.figures().map(|of: OfFlightRate| of.streams);

@@ -46,7 +46,7 @@ fn path_loss(finding: &Finding) -> String {
     format!("the path lost {lost} of what was sent{at}")
 }
 
-/// Of a rate that was held, with how much loss.
+/// Returns a rate that was sustained, with its loss.
 fn without_loss(held: &Evidence) -> String {
     match held.figures().map(|held: RateHeld| held.allowed.0) {
         None => String::new(),

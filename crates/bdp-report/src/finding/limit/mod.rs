@@ -1,4 +1,4 @@
-//! Limits in words: for each what a finding is about, its claim, its figures, and its reason in plain language. What is said of one limit stands in one place, in
+//! Limits in words: for each its subject, claim, figures, and explanation in plain language. The wording of one limit is in one place, in
 //! the file of its kind.
 
 mod datagrams;
@@ -44,12 +44,12 @@ const UNKNOWN: Words = Words {
     reason: |_, _, _| None,
 };
 
-/// What a finding is about: `receive window of ams1`.
+/// Returns the subject of a finding: `receive window of ams1`.
 pub(crate) fn subject(finding: &Finding) -> String {
     (words(finding.limit).subject)(finding)
 }
 
-/// One sentence that can stand alone: the claim and its figures.
+/// Returns a self-contained sentence: the claim and its figures.
 pub(crate) fn summary(finding: &Finding) -> String {
     let separator = if finding.limit == Limit::Unknown { "; " } else { ": " };
     match (words(finding.limit).figures)(finding) {
@@ -58,12 +58,12 @@ pub(crate) fn summary(finding: &Finding) -> String {
     }
 }
 
-/// The claim alone.
+/// Returns the claim alone.
 pub(crate) fn claim(finding: &Finding) -> String {
     (words(finding.limit).claim)(finding)
 }
 
-/// What limits a transfer, and what to do about it, for readers who are no network engineers.
+/// Returns what limits a transfer and what to do about it, for readers who are not network engineers.
 pub(crate) fn reason(finding: &Finding, from: &str, to: &str) -> Vec<String> {
     let Some((cause, advice)) = (words(finding.limit).reason)(finding, from, to) else {
         return vec!["The limit is unknown.".to_owned()];
@@ -76,7 +76,7 @@ pub(crate) fn reason(finding: &Finding, from: &str, to: &str) -> Vec<String> {
     vec![format!("{sure} {cause}."), advice]
 }
 
-/// What an unknown limit may be, as `random loss (41 %), the policer (33 %) or other traffic (12 %)`.
+/// Returns possible causes of an unknown limit: `random loss (41 %), the policer (33 %) or other traffic (12 %)`.
 pub(crate) fn may_be(finding: &Finding) -> Option<String> {
     let mut all: Vec<String> = finding
         .candidates

@@ -1,4 +1,4 @@
-//! What becomes of packets on the way: losses, reordering, and how a connection recovers from them.
+//! Limits from packet loss, reordering and loss recovery.
 
 use bdp_model::finding::Fact;
 use bdp_model::finding::fact::{FullSegmentsLost, Reordered};

@@ -51,7 +51,7 @@ const PATH_RATE: Words = Words {
     },
 };
 
-/// The goodput of a full path, and its queue.
+/// Returns the goodput of a full path, and its queue.
 fn full_path(finding: &Finding) -> Option<String> {
     let of = |fact| finding.observed(fact);
     let queue = of(Fact::QueueOneWay).or(of(Fact::QueueRoundTrip)).or(of(Fact::RoundTripAboveLeast));

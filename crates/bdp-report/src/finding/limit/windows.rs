@@ -58,7 +58,7 @@ const RECEIVE_WINDOW: Words = Words {
     },
 };
 
-/// The end that uses window scaling, or the one that does not.
+/// Returns the end that uses window scaling, or the one that does not.
 fn scaling(finding: &Finding, uses: f64) -> &str {
     let used = |e: &&Evidence| e.fact == Fact::ScalingUsed && e.value == uses;
     finding.evidence.iter().find(used).and_then(|e| e.host.as_deref()).unwrap_or("one end")

@@ -1,4 +1,4 @@
-//! What stands below the sequence numbers on the same time: bytes in flight with what allows them, round trips, and goodput.
+//! Charts below the sequence numbers on the same time axis: bytes in flight with the windows, round trips, and goodput.
 
 use bdp_model::capture::CapturedData;
 use bdp_model::record::SenderSample;
@@ -20,7 +20,7 @@ fn most(points: &Points) -> f64 {
     points.iter().filter_map(|point| point.1).fold(0.0, f64::max)
 }
 
-/// Bytes in flight, the receive window, the least congestion window that explains them.
+/// Returns bytes in flight, the receive window, and the smallest congestion window that explains them.
 pub(super) fn windows(
     data: Option<&CapturedData>,
     transfer: &Transfer<'_>,
@@ -71,7 +71,7 @@ pub(super) fn windows(
     Some(plot.finish("In flight, and what allows it", &title, &description, notes))
 }
 
-/// The round trip as it is smoothed, and the least so far.
+/// Returns the smoothed round trip, and the smallest so far.
 pub(super) fn round_trips(transfer: &Transfer<'_>, seconds: f64, name: &str) -> Option<Figure<'static>> {
     let ms = |ns: Option<u64>| ns.filter(|&ns| ns > 0).map(|ns| ns as f64 / 1e6);
     let smoothed = readings(transfer, |sample| ms(sample.srtt_ns));
@@ -92,7 +92,7 @@ pub(super) fn round_trips(transfer: &Transfer<'_>, seconds: f64, name: &str) -> 
     Some(plot.finish("Round trip", &format!("{name}: round trip over time"), &description, Vec::new()))
 }
 
-/// Goodput of each interval, by what was acknowledged.
+/// Returns the goodput of each interval, by acknowledged bytes.
 pub(super) fn rate(transfer: &Transfer<'_>, seconds: f64, name: &str) -> Option<Figure<'static>> {
     let (intervals, stride) = transfer.intervals(MOST);
     let largest = intervals.iter().map(|interval| interval[2]).fold(0.0, f64::max);

@@ -1,4 +1,4 @@
-//! The report on captures: what was read, its flows in a table, and each of the largest by itself with charts that zoom together.
+//! Report on captures: a summary, a table of flows, and sections on the largest flows with charts that zoom together.
 
 mod curves;
 mod names;
@@ -17,16 +17,16 @@ use crate::capture::pair::Paired;
 use crate::capture::{are_known, attempts, caveats, ends, figures, has_streams, read, words as limit_words};
 use crate::markup::Markup;
 
-/// Rows of the table of flows.
+/// Most rows of the table of flows.
 const MOST_ROWS: usize = 50;
-/// Flows of a capture that have a section.
+/// Most flows of a capture with a section.
 const MOST_SECTIONS: usize = 20;
 
-/// What makes the charts zoom. It needs no network, and the page is whole without it.
+/// Script that zooms the charts. It uses no network, and the page is complete without it.
 const ZOOM: Script =
     Script { text: include_str!("zoom.js"), sha256: "xLKcFEAnmMl2tAmj9Q5SIcBbx2sUnPlO5oFM1gSN2aE=" };
 
-/// A page about captures, whole in itself: HTML with style, drawings and the script of its charts in it.
+/// Returns a self-contained HTML page about captures, including the script of its charts.
 pub fn html_of_captures(captures: &[ReadCapture], pairs: &[CapturePair], about: &About<'_>) -> String {
     let mut m = Markup::default();
     let [first, further @ ..] = captures else {
@@ -53,13 +53,13 @@ pub fn html_of_captures(captures: &[ReadCapture], pairs: &[CapturePair], about: 
     finished(&title, m)
 }
 
-/// The page; the script goes with it where there is something to zoom.
+/// Returns the page, with the script if there is something to zoom.
 fn finished(title: &str, body: Markup) -> String {
     let script = body.contains("class=\"zoomable\"").then_some(ZOOM);
     page_with(script, title, body)
 }
 
-/// One capture. `prefix` tells the places within it from those of others.
+/// Writes one capture. `prefix` makes its anchors unique.
 fn capture(m: &mut Markup, capture: &ReadCapture, prefix: &str) {
     for kind in attempts(capture) {
         m.leaf("p", &[("class", "facts")], &format!("{kind}."));
@@ -83,7 +83,7 @@ fn capture(m: &mut Markup, capture: &ReadCapture, prefix: &str) {
     let sections: Vec<usize> =
         (0..capture.flows.len()).filter(|&i| has_section(&capture.flows[i])).take(MOST_SECTIONS).collect();
     if let Some(&largest) = sections.iter().find(|&&index| section::is_explained(&capture.flows[index])) {
-        // Its section says why.
+        // The flow's section has the reason.
         let Verdict { headline, .. } = section::verdict(&capture.flows[largest], Some(largest + 1));
         Verdict { headline, why: String::new() }.write(m);
     }
@@ -99,7 +99,7 @@ fn capture(m: &mut Markup, capture: &ReadCapture, prefix: &str) {
     }
 }
 
-/// Whether there is enough of a flow to explain it, or its datagrams say something.
+/// Whether a flow has enough data to explain it, or its datagrams reveal something.
 fn has_section(found: &ExplainedFlow) -> bool {
     section::is_explained(found) || are_known(found)
 }

@@ -1,11 +1,11 @@
-//! How a flow is called on the page, and where its section is.
+//! Names and anchors of flows on the page.
 
-/// Where a flow's section is.
+/// Returns the anchor of a flow's section.
 pub(super) fn anchor(prefix: &str, number: usize) -> String {
     format!("{prefix}flow-{number}")
 }
 
-/// With the arrow that pages have.
+/// Returns the ends with the arrow used on pages.
 pub(super) fn arrowed(ends: &str) -> String {
     ends.replace("->", "→")
 }

@@ -1,4 +1,4 @@
-//! Two captures of one path: what was lost, changed and delayed between, with the queueing delay of each way over time.
+//! Two captures of one path: losses, changes and delays in between, with the queueing delay of each direction over time.
 
 use bdp_model::capture_pair::{BetweenDirection, PairedConnection};
 
@@ -12,10 +12,10 @@ use crate::html::page::{Figure, facts};
 use crate::markup::Markup;
 use bdp_model::units::Nanos;
 
-/// Connections of a pair that have a section.
+/// Most connections of a pair with a section.
 const MOST: usize = 20;
 
-/// The pair, and each of its connections.
+/// Writes the pair and each of its connections.
 pub(super) fn write(m: &mut Markup, paired: &Paired<'_>) {
     m.leaf("h2", &[], &paired.title());
     m.line();
@@ -65,7 +65,7 @@ fn section(m: &mut Markup, paired: &Paired<'_>, connection: &PairedConnection) {
     }
 }
 
-/// The delay above the least, with the moments of losses.
+/// Returns the figure of the delay above the minimum, with the times of losses.
 fn queueing(way: &BetweenDirection, heading: &'static str, name: &str) -> Option<Figure<'static>> {
     let last = [way.delays.last().map(|point| point.at_ns), way.losses.last().map(|point| point.at_ns)];
     let seconds = last.into_iter().flatten().max()? as f64 / 1e9;
@@ -85,7 +85,7 @@ fn queueing(way: &BetweenDirection, heading: &'static str, name: &str) -> Option
         Place::Within,
     );
     let lost = way.lost();
-    // Where the delay stood when it happened.
+    // The delay at the time of the loss.
     let losses = way.losses.iter().map(|point| {
         let next = way.delays.partition_point(|delay| delay.at_ns <= point.at_ns);
         let delay = next.checked_sub(1).and_then(|i| way.delays.get(i)).map_or(0, |delay| delay.queueing_ns);

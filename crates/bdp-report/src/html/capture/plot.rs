@@ -1,5 +1,5 @@
-//! A chart over time that can be zoomed. Curves are in a drawing of their own within the chart, in its units: what part of it is shown is its
-//! `viewBox`, which the script of the page changes. Axes and keys stand around it.
+//! A zoomable chart over time. The curves are in a nested drawing with its own units; the script of the page zooms by changing
+//! its `viewBox`. Axes and keys surround it.
 
 use std::fmt::Write;
 
@@ -9,41 +9,41 @@ use crate::html::timeline::plain;
 use crate::markup::Markup;
 use crate::svg::{Axis, Drawing, Frame, GUTTER, MARGIN, WIDTH, number};
 
-/// Bottom and top of the curves; above them is room for the values at the pointer.
+/// Bottom and top of the curves; the space above is for values at the pointer.
 const PLACE: [f64; 2] = [206.0, 22.0];
-/// Of the chart with its axis.
+/// Height of the chart with its axis.
 const HEIGHT: f64 = 232.0;
 const PLOT_WIDTH: f64 = WIDTH - MARGIN - GUTTER;
 const PLOT_HEIGHT: f64 = PLACE[0] - PLACE[1];
 
-/// What the values are.
+/// Unit of the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unit {
     /// Bytes, labelled with binary prefixes.
     Bytes,
-    /// Of this name.
+    /// A unit with this name.
     Named(&'static str),
 }
 
-/// How the values shown follow the time shown.
+/// How the value axis follows the visible time range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fit {
-    /// From the least to the most.
+    /// From minimum to maximum.
     Both,
-    /// From zero to the most.
+    /// From zero to the maximum.
     FromZero,
 }
 
-/// Whether a curve widens what is shown.
+/// Whether a curve extends the value axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// All of it is shown.
+    /// Shown completely.
     Within,
-    /// What lies outside is cut.
+    /// Clipped to the axis.
     AsFarAsThereIsRoom,
 }
 
-/// Up to where values are drawn whose largest is `own`, beside a curve that goes as far as there is room: one that is far above would flatten
+/// Returns the top of the value axis for values up to `own`, next to a clipped curve up to `other`: a curve far above would flatten
 /// them.
 pub(super) fn room_for(own: f64, other: f64) -> f64 {
     const NEAR: f64 = 2.5;
@@ -61,14 +61,14 @@ pub(super) struct Plot {
 }
 
 impl Plot {
-    /// Over so many seconds, for values up to `largest`.
+    /// Returns a plot over `seconds` seconds, for values up to `largest`.
     pub fn new(seconds: f64, largest: f64, unit: Unit, fit: Fit) -> Self {
         let x = Axis::linear([0.0, seconds], [0.0, PLOT_WIDTH]);
         let y = Axis::from_zero(largest, [PLOT_HEIGHT, 0.0]);
         Self { x, y, unit, fit, inner: Markup::default(), keys: Vec::new() }
     }
 
-    /// A field behind all curves, from one time to another.
+    /// Draws an area behind all curves, from one time to another.
     pub fn shade(&mut self, [from, to]: [f64; 2], meaning: &str) {
         let (left, width) = (self.x.at(from), self.x.at(to) - self.x.at(from));
         if width > 0.0 {
@@ -79,8 +79,8 @@ impl Plot {
         }
     }
 
-    /// A curve of values that each hold until the next one: pairs of seconds and value. A value that is none is a gap. `name` is what the
-    /// pointer reads.
+    /// Draws a curve of values that each apply until the next one: pairs of seconds and value. A missing value is a gap. `name` is shown at the
+    /// pointer.
     pub fn curve(
         &mut self,
         points: impl IntoIterator<Item = (f64, Option<f64>)>,
@@ -99,7 +99,7 @@ impl Plot {
         self.keys.push((Sign::Line(class), meaning.to_owned()));
     }
 
-    /// Marks at pairs of seconds and value.
+    /// Draws marks at pairs of seconds and value.
     pub fn marks(&mut self, points: impl IntoIterator<Item = [f64; 2]>, class: &'static str, meaning: &str) {
         let mut d = String::new();
         for [at, value] in points {
@@ -108,7 +108,7 @@ impl Plot {
         self.stretch(&d, Sign::Dot(class), class, meaning);
     }
 
-    /// Level stretches: from, to, in seconds, and their value.
+    /// Draws horizontal segments: from, to, in seconds, and their value.
     pub fn stretches(
         &mut self,
         points: impl IntoIterator<Item = [f64; 3]>,
@@ -132,7 +132,7 @@ impl Plot {
 
     fn steps(&self, points: impl IntoIterator<Item = (f64, Option<f64>)>) -> String {
         let mut d = String::new();
-        // Where the curve stands, and the height at which it was drawn last.
+        // Current height of the curve, and the height last drawn.
         let (mut at, mut drawn) = (String::new(), None::<String>);
         for (seconds, value) in points {
             let x = fine(self.x.at(seconds));
@@ -158,7 +158,7 @@ impl Plot {
         d
     }
 
-    /// As the axis has it, and above it where the value is larger: the drawing is cut there.
+    /// Returns the height on the axis, or above it for larger values: the drawing is clipped there.
     fn height_of(&self, value: f64) -> f64 {
         if self.y.holds(value) || !value.is_finite() {
             return self.y.at(value);
@@ -167,7 +167,7 @@ impl Plot {
         self.y.start + (self.y.end - self.y.start) * share.clamp(-1.0, 1000.0)
     }
 
-    /// The figure: its heading, what it is called for those who do not see it, and what it shows.
+    /// Returns the figure with heading, text alternative and caption.
     pub fn finish(
         self,
         heading: &'static str,
@@ -217,7 +217,7 @@ impl Plot {
     }
 }
 
-/// A coordinate to a thousandth: what is shown may be a small part.
+/// Formats a coordinate to three decimals, as needed for zooming in.
 fn fine(value: f64) -> String {
     if !value.is_finite() {
         return "0".to_owned();
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_value_holds_until_the_next() {
-        // 64 units a second, 1.84 a byte.
+        // 64 units per second, 1.84 per byte.
         let points = [(0.0, Some(0.0)), (1.0, Some(50.0)), (2.0, Some(50.0)), (10.0, Some(50.0))];
         assert_eq!(drawn(&points), "M0 184H64V92H640");
         assert_eq!(drawn(&[]), "");
@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(room_for(100.0, 200.0), 200.0);
         assert_eq!(room_for(100.0, 50.0), 100.0);
         assert_eq!(room_for(100.0, 1e6), 100.0);
-        // It leaves the drawing at its top.
+        // It leaves the drawing at the top.
         assert!(Plot::new(10.0, 100.0, Unit::Bytes, Fit::Both).height_of(1e6) < -1000.0);
     }
 }

@@ -1,4 +1,4 @@
-//! One flow: the verdict on it, what was seen, where the time went, and charts over its time.
+//! One flow: verdict, observations, time spent, and charts over time.
 
 use bdp_model::capture::ExplainedFlow;
 use bdp_model::units::format_bps;
@@ -13,7 +13,7 @@ use crate::html::transfer::Transfer;
 use crate::html::verdict::{self, Verdict};
 use crate::markup::Markup;
 
-/// What limits a flow, in its own words; with its number where others stand beside it.
+/// Returns what limits a flow, with its number if there are others.
 pub(super) fn verdict(found: &ExplainedFlow, number: Option<usize>) -> Verdict {
     let main = found.main_direction();
     let goodput = found.flow.directions[main].goodput_bps.filter(|bps| bps.is_finite());
@@ -26,12 +26,12 @@ pub(super) fn verdict(found: &ExplainedFlow, number: Option<usize>) -> Verdict {
     }
 }
 
-/// Whether there is enough of a flow to explain it.
+/// Whether a flow has enough data to explain it.
 pub(super) fn is_explained(found: &ExplainedFlow) -> bool {
     found.flow.tcp.is_some() && found.facts[found.main_direction()].is_some()
 }
 
-/// The section of a flow of which there are facts, or whose datagrams say something.
+/// Writes the section of a flow with facts, or whose datagrams reveal something.
 pub(super) fn write(m: &mut Markup, number: usize, found: &ExplainedFlow, prefix: &str) {
     let main = found.main_direction();
     let title = arrowed(&flow::title(number, found));
@@ -60,7 +60,7 @@ fn rows(found: &ExplainedFlow) -> Vec<(String, String)> {
     flow::lines(found).into_iter().map(|(name, words)| (name.to_owned(), words)).collect()
 }
 
-/// The charts with one axis of time, which zoom together.
+/// Writes the charts on a common time axis, which zoom together.
 fn charts(m: &mut Markup, found: &ExplainedFlow, transfer: &Transfer<'_>) {
     let data = found.flow.directions[found.main_direction()].tcp.as_deref();
     let last_ns = [
@@ -83,7 +83,7 @@ fn charts(m: &mut Markup, found: &ExplainedFlow, transfer: &Transfer<'_>) {
     .flatten()
     .collect();
     m.element("div", &[("class", "zoomable"), ("data-seconds", &seconds.to_string())], |m| {
-        // The script shows it: without one it would promise too much.
+        // Shown by the script, because the hint is wrong without it.
         m.leaf("p", &[("class", "note"), ("hidden", "hidden")], HINT);
         m.line();
         for figure in figures {

@@ -1,4 +1,4 @@
-//! Time and sequence numbers: what was sent, what was acknowledged, and up to where the receive window let the sender go.
+//! Time-sequence graph: data sent, data acknowledged, and the edge of the receive window.
 
 use bdp_model::capture::{CapturedData, TracePoint};
 
@@ -7,7 +7,7 @@ use crate::finding::size;
 use crate::html::page::Figure;
 use crate::number::three_digits;
 
-/// The figure; `None` without readings.
+/// Returns the figure; `None` without readings.
 pub(super) fn figure(data: &CapturedData, seconds: f64, name: &str) -> Option<Figure<'static>> {
     let trace = &data.trace;
     let sent = trace.iter().map(|point| point.sent_bytes).max().filter(|&bytes| bytes > 0)? as f64;
@@ -45,7 +45,7 @@ pub(super) fn figure(data: &CapturedData, seconds: f64, name: &str) -> Option<Fi
     let (drawn, all) = (data.retransmitted_at.len() as u64, data.retransmissions.segments);
     plot.marks(again, "retransmitted", &format!("retransmission ({all} segments in all)"));
     let mut notes = Vec::new();
-    // A mark is of a packet, which may be several segments.
+    // A mark stands for a packet, which may be several segments.
     if drawn >= MARKS {
         let until = data.retransmitted_at.last().map_or(0.0, |last| last.0 as f64 / 1e9);
         notes.push(format!(
@@ -72,5 +72,5 @@ pub(super) fn figure(data: &CapturedData, seconds: f64, name: &str) -> Option<Fi
     ))
 }
 
-/// So many retransmissions have a time at the most.
+/// Most retransmissions with a time.
 const MARKS: u64 = 1000;

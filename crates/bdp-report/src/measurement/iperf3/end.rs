@@ -1,4 +1,4 @@
-//! `end`: what all came to. What this end moved is the sum of the intervals that count; what the far end did is what it told.
+//! `end`: the totals. This end's totals are sums over the counted intervals; those of the remote end are as it reported them.
 
 use bdp_model::measurement::{Direction, DirectionResult, Measurement};
 use bdp_model::udp::UdpReport;
@@ -33,7 +33,7 @@ pub(super) fn end(m: &Measurement, streams: &Streams, pieces: &[Piece]) -> Value
                 let lost = ends.lost(udp);
                 let (sent, came) = (ends.sent_packets(udp), ends.received_packets(udp) + lost);
                 let jitter = jitter_ms(udp);
-                // As there, which shows what was sent.
+                // As in iperf3, which shows what was sent.
                 put("sum", with(ends.sent.amount(), &datagrams(jitter, lost, sent, &near_sends)));
                 put("sum_sent", with(ends.sent.amount(), &datagrams(0.0, 0, sent, &json!(true))));
                 put(
@@ -47,18 +47,18 @@ pub(super) fn end(m: &Measurement, streams: &Streams, pieces: &[Piece]) -> Value
     if m.request.spec.udp.is_none() {
         let name = m.directions.first().map_or("", |d| d.congestion_control.as_str());
         all.insert("sender_tcp_congestion".to_owned(), json!(name));
-        // Of a receiver it decides nothing, and nobody asks it.
+        // A receiver's congestion control has no effect and is not queried.
         all.insert("receiver_tcp_congestion".to_owned(), json!(name));
     }
     Value::Object(all)
 }
 
-/// What an end of a direction moved in the time that counts.
+/// Data moved by one end of a direction in the counted time.
 #[derive(Clone)]
 struct Moved {
     ns: u64,
     bytes: u64,
-    /// Of each stream; their sum is `bytes`.
+    /// Bytes per stream; their sum is `bytes`.
     streams: Vec<u64>,
 }
 
@@ -86,7 +86,7 @@ impl<'a> Ends<'a> {
             return Self { direction: d, sent: sent_there(&seen, d), received: seen };
         }
         let told = received(m, d);
-        // Of the first reads the receiver doesn't tell to which streams they belong: where all has come, this end knows.
+        // The receiver does not attribute its first reads to streams: if everything arrived, this end knows.
         let streams = match (m.request.spec.omit.as_ns(), seen.bytes == told.bytes) {
             (0, true) => seen.streams.clone(),
             _ => told.streams,
@@ -110,7 +110,7 @@ impl<'a> Ends<'a> {
         lost_of(self.direction, self.received.bytes, udp)
     }
 
-    /// Segments sent again after omit, where the sender tells.
+    /// Returns the segments retransmitted after omit, if the sender reports them.
     fn again(&self, m: &Measurement, pieces: &[Piece]) -> Option<u64> {
         let last_omitted = pieces.iter().rfind(|piece| is_omitted(m, piece));
         let omitted: u64 = last_omitted
@@ -131,7 +131,7 @@ impl<'a> Ends<'a> {
         stream: usize,
     ) -> Value {
         let near_sends = json!(self.near_sends());
-        // Of its losses a stream's part is known where it is the only one.
+        // A stream's share of the losses is known only if it is the only stream.
         let alone = streams.per_direction == 1;
         let seen = if alone || self.near_sends() { &self.sent } else { &self.received };
         let own = packets(seen.streams.get(stream).copied().unwrap_or(0) as f64, udp);
@@ -182,7 +182,7 @@ impl<'a> Ends<'a> {
     }
 }
 
-/// What this end moved: the sum of the intervals that count.
+/// Returns the data moved by this end: the sum of the counted intervals.
 fn seen(m: &Measurement, streams: &Streams, pieces: &[Piece], d: &DirectionResult) -> Moved {
     let counted: Vec<&Piece> = pieces.iter().filter(|piece| !is_omitted(m, piece)).collect();
     let parts = counted.iter().flat_map(|piece| &piece.parts).filter(|part| part.way == d.direction);
@@ -195,14 +195,14 @@ fn seen(m: &Measurement, streams: &Streams, pieces: &[Piece], d: &DirectionResul
     let streams = if are_told { each } else { share(bytes, &d.stream_goodput_bps) };
     let begun = counted.first().map_or(0, |piece| piece.from_ns);
     let ns = match begun {
-        // Time begins with the first byte.
+        // Time starts with the first byte.
         0 => d.duration_ns,
         _ => counted.last().map_or(0, |piece| piece.to_ns).saturating_sub(begun),
     };
     Moved { ns, bytes, streams }
 }
 
-/// What the far end told that it received.
+/// Returns the data received according to the remote end.
 fn received(m: &Measurement, d: &DirectionResult) -> Moved {
     let ns = d.duration_ns.saturating_sub(d.omit_ns);
     let each = counted_streams(d);
@@ -212,8 +212,8 @@ fn received(m: &Measurement, d: &DirectionResult) -> Moved {
     Moved { ns, bytes: d.bytes, streams: share(d.bytes, &d.stream_goodput_bps) }
 }
 
-/// What the far end sent: of connections what came of it, since what waits in a send buffer was not sent; of datagrams
-/// those that were lost besides.
+/// Returns the data sent by the remote end: for connections what was received, since data left in a send buffer was not sent; for datagrams
+/// also those lost.
 fn sent_there(received: &Moved, d: &DirectionResult) -> Moved {
     let Some(udp) = &d.udp else { return received.clone() };
     let bytes = received.bytes + lost_of(d, received.bytes, udp) * udp.datagram_bytes;
@@ -221,7 +221,7 @@ fn sent_there(received: &Moved, d: &DirectionResult) -> Moved {
     Moved { bytes, streams: share(bytes, &weights), ..*received }
 }
 
-/// Datagrams lost of those that count. When each was lost is not told: within an omit as many of a hundred as after it.
+/// Returns the counted datagrams lost. The time of each loss is unknown: the loss ratio within an omit is taken as that after it.
 fn lost_of(d: &DirectionResult, counted_bytes: u64, udp: &UdpReport) -> u64 {
     if d.bytes == 0 || counted_bytes >= d.bytes {
         return udp.lost;
@@ -247,7 +247,7 @@ fn retransmits(count: Option<u64>) -> Vec<(&'static str, Value)> {
     count.map(|count| ("retransmits", json!(count))).into_iter().collect()
 }
 
-/// Processor time of each end, all directions; its parts are not told apart.
+/// Returns the CPU use of each end, all directions; user and system time are not known separately.
 fn processors(m: &Measurement) -> Value {
     let most = |of: fn(&DirectionResult) -> f64| m.directions.iter().map(of).fold(0.0, f64::max) * 100.0;
     let near = most(|d| if d.direction == Direction::To { d.sender_cpu } else { d.receiver_cpu });

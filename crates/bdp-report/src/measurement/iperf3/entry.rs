@@ -1,13 +1,13 @@
-//! What the entries of the document are made of.
+//! Building blocks of the document's entries.
 
 use bdp_model::measurement::{Direction, Measurement};
 use bdp_model::udp::UdpReport;
 use serde_json::{Map, Value, json};
 
-/// The number by which the first stream is known, as iperf3's first often is; the others follow.
+/// Socket number of the first stream, as iperf3 often has it; the others follow.
 const FIRST_SOCKET: usize = 5;
 
-/// Where each stream has its place in the document: those that the near end sends come first.
+/// Position of each stream in the document: those sent by the near end come first.
 pub(super) struct Streams {
     pub(super) per_direction: usize,
 }
@@ -23,12 +23,12 @@ impl Streams {
     }
 }
 
-/// Seconds as iperf3 shows them: a whole number where it is one.
+/// Returns seconds as iperf3 prints them: an integer if whole.
 pub(super) fn seconds(ns: u64) -> Value {
     if ns.is_multiple_of(1_000_000_000) { json!(ns / 1_000_000_000) } else { json!(ns as f64 / 1e9) }
 }
 
-/// What every entry begins with: when, how long, how much.
+/// Returns the members at the start of every entry: start, duration, amount.
 pub(super) fn amount(from_ns: u64, to_ns: u64, bytes: f64) -> Map<String, Value> {
     let ns = to_ns.saturating_sub(from_ns);
     let mut entry = Map::new();
@@ -55,7 +55,7 @@ pub(super) fn packets(bytes: f64, udp: &UdpReport) -> u64 {
     (bytes / udp.datagram_bytes.max(1) as f64).round() as u64
 }
 
-/// `sum`, and of the second direction of a test both ways `sum_bidir_reverse`.
+/// Returns `sum`, or `sum_bidir_reverse` for the second direction of a bidirectional test.
 pub(super) fn named(sum: &str, index: usize) -> String {
     if index == 0 { sum.to_owned() } else { format!("{sum}_bidir_reverse") }
 }

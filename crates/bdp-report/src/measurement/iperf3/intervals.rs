@@ -1,60 +1,60 @@
-//! What went through a direction while it ran, piece by piece: what iperf3 calls its intervals.
+//! Data moved in a direction over time, in pieces that iperf3 calls intervals.
 
 use bdp_model::measurement::{Direction, DirectionResult, Measurement};
 
-/// What the near end's kernel tells of a stream that it sends.
+/// Kernel readings of a stream sent by the near end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SenderReading {
-    /// Segments sent again so far.
+    /// Segments retransmitted so far.
     pub retransmits: u64,
     /// Congestion window.
     pub cwnd_bytes: u64,
-    /// The receiver's window.
+    /// Receive window of the other end.
     pub window_bytes: u64,
-    /// Smoothed round trip.
+    /// Smoothed round-trip time.
     pub rtt_ns: u64,
-    /// Its mean deviation.
+    /// Mean deviation of the round-trip time.
     pub rtt_variation_ns: u64,
     /// Path MTU.
     pub path_mtu: u64,
-    /// Times that segments were seen to have been reordered so far.
+    /// Number of reordering events seen so far.
     pub reorder_seen: u64,
 }
 
-/// What the near end received of a stream of datagrams so far.
+/// Counts of a datagram stream received by the near end so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReceiverReading {
-    /// Datagrams sent, by the highest number that came.
+    /// Datagrams sent, by the highest number received.
     pub sent: u64,
-    /// Different ones that came.
+    /// Distinct datagrams received.
     pub received: u64,
     /// Interarrival jitter (RFC 3550).
     pub jitter_ns: u64,
 }
 
-/// A direction's part of a piece.
+/// One direction's share of a piece.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
-    /// Which direction.
+    /// Direction.
     pub way: Direction,
-    /// Bytes of each stream since the piece began, in order of connection; of all in one where they are not told apart.
+    /// Bytes per stream since the start of the piece, in order of connection; a single entry if streams can't be distinguished.
     pub stream_bytes: Vec<f64>,
-    /// The last readings of each stream; empty where the far end sends.
+    /// Latest readings of each stream; empty if the remote end sends.
     pub senders: Vec<SenderReading>,
-    /// The last readings of each stream of datagrams; empty of TCP, and where the near end sends.
+    /// Latest readings of each datagram stream; empty for TCP, and if the near end sends.
     pub receivers: Vec<ReceiverReading>,
-    /// Payload of the datagrams that the near end sends; `None` where it sends none.
+    /// Payload of the datagrams sent by the near end; `None` if it sends none.
     pub datagram_bytes: Option<u64>,
 }
 
-/// A piece of a test.
+/// A piece of a test's time.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Piece {
-    /// Since the test began.
+    /// Start, from the beginning of the test.
     pub from_ns: u64,
-    /// The same of its end.
+    /// End, from the beginning of the test.
     pub to_ns: u64,
-    /// The directions that ran.
+    /// Directions that ran.
     pub parts: Vec<Part>,
 }
 
@@ -79,7 +79,7 @@ impl Piece {
         }
     }
 
-    /// Parts it at a time within it, its bytes by how long either is; the readings are those of its end.
+    /// Splits the piece at a time within it, its bytes in proportion to the durations; the readings belong to its end.
     fn split(mut self, at_ns: u64) -> (Self, Self) {
         let mut behind = self.clone();
         let share = (at_ns - self.from_ns) as f64 / (self.to_ns - self.from_ns).max(1) as f64;
@@ -93,7 +93,7 @@ impl Piece {
         (self, behind)
     }
 
-    /// Has whole bytes.
+    /// Rounds to whole bytes.
     fn round(&mut self) {
         for part in &mut self.parts {
             part.stream_bytes.iter_mut().for_each(|bytes| *bytes = bytes.round());
@@ -105,31 +105,31 @@ impl Piece {
     }
 }
 
-/// Pieces put together to intervals of the same length.
+/// Merges pieces into intervals of equal length.
 #[derive(Debug, Clone)]
 pub struct Intervals {
     length_ns: u64,
     omit_ns: u64,
-    /// Up to when anything moved.
+    /// Time of the last movement of data.
     moved_ns: u64,
     done: Vec<Piece>,
     open: Piece,
-    /// The last readings of each stream of a direction, taken when it was over.
+    /// Readings of each stream of a direction taken at its end.
     last: Vec<(Direction, Vec<SenderReading>)>,
 }
 
 impl Intervals {
-    /// Of this length, or one for all where it is 0; one ends where the omit does.
+    /// Returns intervals of this length, or a single one if it is 0; an interval ends at the end of omit.
     pub fn new(length_ns: u64, omit_ns: u64) -> Self {
         Self { length_ns, omit_ns, moved_ns: 0, done: Vec::new(), open: Piece::default(), last: Vec::new() }
     }
 
-    /// How long one is; 0 where there is one for all.
+    /// Returns the length of an interval; 0 if there is a single one.
     pub fn length_ns(&self) -> u64 {
         self.length_ns
     }
 
-    /// Takes the piece that follows the last one, a part for each interval that it reaches into.
+    /// Adds the next piece, split among the intervals that it spans.
     pub fn add(&mut self, mut piece: Piece) {
         if piece.parts.iter().flat_map(|part| &part.stream_bytes).any(|&bytes| bytes > 0.0) {
             self.moved_ns = piece.to_ns;
@@ -149,7 +149,7 @@ impl Intervals {
         }
     }
 
-    /// When the interval that is open is over: at a multiple of the length since the zero of its clock.
+    /// Returns the end of the open interval: a multiple of the length on its clock.
     fn due(&self) -> u64 {
         let from = self.open.from_ns;
         let after = |zero: u64| {
@@ -159,12 +159,12 @@ impl Intervals {
         if from < self.omit_ns { after(0).min(self.omit_ns) } else { after(self.omit_ns) }
     }
 
-    /// The intervals that are complete, once each.
+    /// Returns the completed intervals, each once.
     pub(crate) fn take_done(&mut self) -> Vec<Piece> {
         std::mem::take(&mut self.done)
     }
 
-    /// Completes the interval that is open, where anything moved in it; beside others not for less than a tenth.
+    /// Completes the open interval if data moved in it; if it follows others, not for less than a tenth.
     pub(crate) fn close_moved(&mut self, has_others: bool) {
         let is_short = (self.open.to_ns - self.open.from_ns) * 10 < self.length_ns;
         if self.moved_ns > self.open.from_ns && !(has_others && is_short) {
@@ -172,7 +172,7 @@ impl Intervals {
         }
     }
 
-    /// Takes the readings of when all was over: a short transfer has no others.
+    /// Records readings taken at the end: a short transfer has no others.
     pub fn note_last(&mut self, readings: Vec<(Direction, Vec<SenderReading>)>) {
         self.last = readings;
     }
@@ -182,14 +182,14 @@ impl Intervals {
         self.done.push(std::mem::replace(&mut self.open, next));
     }
 
-    /// All of them, with what a measurement has beyond: its end comes after the last piece.
+    /// Returns all intervals, completed with the rest of the measurement, which ends after the last piece.
     pub fn complete(mut self, m: &Measurement) -> Vec<Piece> {
         let end = m.directions.iter().map(|d| d.duration_ns).max().unwrap_or(0);
         let parts: Vec<Part> = m.directions.iter().filter_map(|d| self.rest(d)).collect();
         if end > self.open.to_ns || !parts.is_empty() {
             self.open.add(Piece { from_ns: self.open.to_ns, to_ns: end.max(self.open.to_ns), parts });
         }
-        // What is waited for once all has come is no part of it.
+        // Time spent waiting after all data arrived is excluded.
         let until = end.max(self.moved_ns);
         let last = if self.open.is_empty() { self.done.last_mut() } else { Some(&mut self.open) };
         if let Some(last) = last {
@@ -197,7 +197,7 @@ impl Intervals {
         }
         let length = self.open.to_ns - self.open.from_ns;
         match self.done.last_mut() {
-            // Too short to stand alone, and the same side of the omit.
+            // Too short for an interval of its own, and on the same side of omit.
             Some(last) if length * 2 < self.length_ns && (last.to_ns > self.omit_ns || self.omit_ns == 0) => {
                 last.add(self.open);
             }
@@ -214,7 +214,7 @@ impl Intervals {
         self.done
     }
 
-    /// What a direction moved that no piece has, shared out as its streams were.
+    /// Returns the data of a direction missing from the pieces, distributed like its streams.
     fn rest(&self, d: &DirectionResult) -> Option<Part> {
         let seen: f64 = self
             .done
@@ -225,7 +225,7 @@ impl Intervals {
             .flat_map(|part| &part.stream_bytes)
             .sum();
         let moved = match &d.udp {
-            // Of datagrams this end counts what it sent.
+            // This end counts the datagrams it sent.
             Some(udp) if d.direction == Direction::To => udp.sent * udp.datagram_bytes,
             _ => d.bytes,
         };
@@ -245,12 +245,12 @@ impl Intervals {
     }
 }
 
-/// Has the last interval of each direction end with what was read when it was over.
+/// Sets the readings at the end of each direction in its last interval.
 fn end_with_last(pieces: &mut [Piece], last: Vec<(Direction, Vec<SenderReading>)>) {
     for (way, readings) in last {
         let mut parts = pieces.iter_mut().rev().flat_map(|piece| &mut piece.parts);
         let Some(part) = parts.find(|part| part.way == way) else { continue };
-        // A kernel that tells nothing any more of a connection tells zeros.
+        // A kernel that no longer knows a connection reports zeros.
         let is_told = readings.iter().all(|reading| reading.cwnd_bytes > 0);
         if is_told && readings.len() == part.stream_bytes.len() {
             part.senders = readings;
@@ -258,8 +258,8 @@ fn end_with_last(pieces: &mut [Piece], last: Vec<(Direction, Vec<SenderReading>)
     }
 }
 
-/// Has what counts begin where the receiver noted that the omit was over, in time and in bytes, and not with the first look after
-/// it. Where that would be in another interval all stays as it was seen.
+/// Starts the counted intervals where the receiver noted the end of omit, in time and bytes, rather than at the first reading after
+/// it. If that lies in another interval, nothing is changed.
 fn begin_where_noted(pieces: &mut [Piece], m: &Measurement, d: &DirectionResult) {
     let Some(at) = pieces.iter().position(|piece| !is_omitted(m, piece)) else { return };
     let (omitted, counted) = pieces.split_at_mut(at);
@@ -290,7 +290,7 @@ fn begin_where_noted(pieces: &mut [Piece], m: &Measurement, d: &DirectionResult)
     (before.to_ns, first.from_ns) = (begin, begin);
 }
 
-/// The readings of a stream before a piece, for what has changed since.
+/// Returns the readings of a stream before a piece, for differences.
 pub(super) fn before(pieces: &[Piece], at: usize, way: Direction, stream: usize) -> SenderReading {
     let parts = pieces[..at].iter().rev().flat_map(|piece| &piece.parts);
     parts
@@ -299,18 +299,18 @@ pub(super) fn before(pieces: &[Piece], at: usize, way: Direction, stream: usize)
         .unwrap_or_default()
 }
 
-/// Whether more of a piece lies before the end of the omit than behind it.
+/// Whether most of a piece lies before the end of omit.
 pub(super) fn is_omitted(m: &Measurement, piece: &Piece) -> bool {
     piece.from_ns + piece.to_ns < 2 * m.request.spec.omit.as_ns()
 }
 
-/// Bytes of each stream since the receiver began to count, which without omit is when it had read for the first time.
+/// Returns the bytes per stream since the receiver began to count; without omit, since its first read.
 pub(super) fn counted_streams(d: &DirectionResult) -> Vec<u64> {
     let counted = d.duration_ns.saturating_sub(d.omit_ns);
     d.stream_goodput_bps.iter().map(|bps| (bps * counted as f64 / 8e9).round() as u64).collect()
 }
 
-/// So many bytes in as many shares as there are weights, in whole bytes that add up to them; equal where no weight is positive.
+/// Distributes bytes by weights, in whole bytes that add up exactly; equally if no weight is positive.
 pub(super) fn share(bytes: u64, weights: &[f64]) -> Vec<u64> {
     let sum: f64 = weights.iter().sum();
     let equal = 1.0 / weights.len().max(1) as f64;

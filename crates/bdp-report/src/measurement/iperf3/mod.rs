@@ -1,5 +1,5 @@
-//! The document that iperf3 prints with `-J`, for programs that read that one: its members, names and units, of a measurement
-//! with whatever server. Specified by iperf3 itself; what differs stands in `docs/interop.md`.
+//! JSON in the format of `iperf3 -J`, for programs that read it: members, names and units of iperf3 for a measurement
+//! with any server. Specified by iperf3 itself; differences are listed in `docs/interop.md`.
 
 mod end;
 mod entry;
@@ -15,7 +15,7 @@ use intervals::{before, is_omitted};
 
 pub use intervals::{Intervals, Part, Piece, ReceiverReading, SenderReading};
 
-/// The document of a measurement and its intervals.
+/// Returns the document of a measurement and its intervals.
 pub fn iperf3_json(m: &Measurement, intervals: Intervals) -> Value {
     let streams = Streams::of(m);
     let length_ns = intervals.length_ns();
@@ -25,7 +25,7 @@ pub fn iperf3_json(m: &Measurement, intervals: Intervals) -> Value {
     let listed: Vec<Value> = (0..pieces.len()).map(|at| interval(m, &streams, &pieces, at)).collect();
     document.insert("intervals".to_owned(), Value::Array(listed));
     document.insert("end".to_owned(), end::end(m, &streams, &pieces));
-    // It measures one direction, or both at once: there is one test to tell of.
+    // With one direction, or both at once, there is one test to describe.
     match m.server_output.first() {
         Some(Value::String(text)) => drop(document.insert("server_output_text".to_owned(), json!(text))),
         Some(output) => drop(document.insert("server_output_json".to_owned(), output.clone())),
@@ -37,7 +37,7 @@ pub fn iperf3_json(m: &Measurement, intervals: Intervals) -> Value {
     Value::Object(document)
 }
 
-/// The document of a measurement that came to nothing. `system` is what this machine calls itself.
+/// Returns the document of a failed measurement. `system` is this machine's name for itself.
 pub fn iperf3_error(system: &str, error: &str) -> Value {
     json!({
         "start": { "connected": [], "version": version(), "system_info": system },
@@ -79,14 +79,14 @@ fn start(m: &Measurement, streams: &Streams, interval_ns: u64) -> Value {
         json!({ "time": http_date(unix_s), "timesecs": unix_s, "timemillisecs": m.started_unix_ms });
     put("timestamp", timestamp);
     put("connecting_to", json!({ "host": r.host, "port": r.port }));
-    // Whoever knows it can join a test that goes on; this one is over, and it was another's.
+    // The cookie would let others join a running test; this one is over.
     put("cookie", json!(""));
     if r.spec.udp.is_none() {
         let mss = m.path.mss_bytes.or(first.and_then(|d| d.mss_bytes));
         put("tcp_mss_default", json!(mss.unwrap_or(0)));
     }
     put("target_bitrate", json!(rate(r)));
-    // That of `--fq-rate`, which is another one.
+    // Value of `--fq-rate`, which is a different option.
     put("fq_rate", json!(0));
     put("sock_bufsize", json!(r.spec.socket_buffer.map_or(0, |b| b.as_bytes())));
     let of = |way| m.directions.iter().find(|d| d.direction == way);
@@ -122,7 +122,7 @@ fn test_start(m: &Measurement, interval_ns: u64) -> Value {
         "bidir": u8::from(r.bidirectional),
         "fqrate": 0,
         "interval": seconds(interval_ns),
-        // Options of its own for how datagrams get to its kernel.
+        // iperf3's own options for passing datagrams to the kernel.
         "gso": 0,
         "gro": 0,
     })
@@ -131,7 +131,7 @@ fn test_start(m: &Measurement, interval_ns: u64) -> Value {
 fn interval(m: &Measurement, streams: &Streams, pieces: &[Piece], at: usize) -> Value {
     let piece = &pieces[at];
     let omitted = is_omitted(m, piece);
-    // After the omit time begins anew.
+    // Counters restart after the omitted time.
     let zero =
         if omitted { 0 } else { pieces.iter().find(|p| !is_omitted(m, p)).map_or(0, |first| first.from_ns) };
     let (from, to) = (piece.from_ns - zero, piece.to_ns - zero);
@@ -183,7 +183,7 @@ fn interval(m: &Measurement, streams: &Streams, pieces: &[Piece], at: usize) -> 
     Value::Object(all)
 }
 
-/// How many datagrams so many bytes are. What was lost of them shows at the end alone.
+/// Returns the number of datagrams for a number of bytes. Losses are known only at the end.
 fn datagrams_of(entry: Map<String, Value>, udp: Option<&UdpReport>, bytes: f64) -> Map<String, Value> {
     match udp {
         Some(udp) => with(entry, &[("packets", json!(packets(bytes, udp)))]),

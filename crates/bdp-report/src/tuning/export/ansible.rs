@@ -1,4 +1,4 @@
-//! Linux: an Ansible playbook of modules that ansible-core has.
+//! Linux: an Ansible playbook with modules of ansible-core.
 
 use bdp_model::ends::End;
 use bdp_model::tuning::{Plan, Target};
@@ -12,7 +12,7 @@ use super::words::{origin, purpose};
 const TASKS: &str = include_str!("text/tasks.yml");
 const SCRIPT_TASKS: &str = include_str!("text/script-tasks.yml");
 
-/// The playbook of a plan's changes at an end.
+/// Returns the playbook for a plan's changes at an end.
 pub(super) fn write(plan: &Plan, end: End) -> String {
     let meant = of_end(plan, end);
     let id = identity(&(plan, end));
@@ -75,7 +75,7 @@ pub(super) fn write(plan: &Plan, end: End) -> String {
     text
 }
 
-/// net.ipv4.conf.eth0/100.mtu is net/ipv4/conf/eth0.100/mtu below /proc/sys.
+/// Swaps `.` and `/`: net.ipv4.conf.eth0/100.mtu is net/ipv4/conf/eth0.100/mtu below /proc/sys.
 const fn swapped(c: char) -> char {
     match c {
         '.' => '/',

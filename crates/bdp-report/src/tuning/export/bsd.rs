@@ -1,4 +1,4 @@
-//! macOS and FreeBSD: POSIX scripts whose settings are sysctls.
+//! macOS and FreeBSD: POSIX scripts that set sysctls.
 
 use bdp_model::ends::End;
 use bdp_model::tuning::Plan;
@@ -11,23 +11,23 @@ use super::words::{aim, origin, purpose};
 
 const BSD: &str = include_str!("text/bsd.sh");
 
-/// Of a socket buffer's limit, what bookkeeping leaves for data: clusters of 2048 bytes beside mbufs of 256 (kern/uipc_sockbuf.c, `sb_max_adj`).
+/// Share of a socket buffer's limit left for data: clusters of 2048 bytes next to mbufs of 256 (kern/uipc_sockbuf.c, `sb_max_adj`).
 const CLUSTER: u64 = 2048;
 const MBUF: u64 = 256;
 
-/// Congestion controls of FreeBSD's `cc_` modules, which Linux has by the same name, or by one that stands first.
+/// Congestion controls by Linux's name and that of FreeBSD's `cc_` module.
 const FREEBSD_CONTROLS: [(&str, &str); 5] =
     [("cubic", "cubic"), ("reno", "newreno"), ("htcp", "htcp"), ("vegas", "vegas"), ("dctcp", "dctcp")];
 
-/// What becomes of a change.
+/// Translation of a change.
 enum Part {
-    /// These sysctls: how, name, value.
+    /// Sysctls to set: how, name, value.
     Set(Vec<(&'static str, &'static str, String)>),
-    /// Not done, and why.
+    /// Not possible, with the reason.
     Not(&'static str),
 }
 
-/// The script of a plan's changes at an end.
+/// Returns the script for a plan's changes at an end.
 pub(super) fn write(plan: &Plan, end: End, form: ExportForm) -> String {
     let is_macos = form == ExportForm::Macos;
     let meant = of_end(plan, end);
@@ -73,7 +73,7 @@ pub(super) fn write(plan: &Plan, end: End, form: ExportForm) -> String {
     script(&top, &identity(&(plan, end)), &items, &system)
 }
 
-/// What else limits a socket buffer: first, so that it is lowered last.
+/// Returns other limits on socket buffers, placed first so that they are lowered last.
 fn limits(meant: &[Meant<'_>], is_macos: bool) -> Vec<Item> {
     let (receive, send) = largest_buffers(meant);
     let mut items = Vec::new();
@@ -103,7 +103,7 @@ fn limits(meant: &[Meant<'_>], is_macos: bool) -> Vec<Item> {
     items
 }
 
-/// The least shift by which a window of 16 bits holds so many bytes; 14 at most (RFC 7323, section 2.3).
+/// Returns the smallest shift with which a 16-bit window holds `bytes`; 14 at most (RFC 7323, section 2.3).
 fn shift(bytes: u64) -> u32 {
     (0..14).find(|shift| 65_535_u64 << shift >= bytes).unwrap_or(14)
 }
@@ -167,9 +167,9 @@ fn on_freebsd(meaning: &Meaning) -> Part {
             Part::Not("kern.ipc.maxsockbuf limits both, and is set here.")
         }
         Meaning::Sack { on } => switch("net.inet.tcp.sack.enable", *on),
-        // 1 asks and answers, 2 answers.
+        // 1 requests and accepts ECN, 2 only accepts it.
         Meaning::Ecn { asks } => set("exactly", "net.inet.tcp.ecn.enable", if *asks { 1 } else { 2 }),
-        // 0 neither, 1 both (tcp(4)).
+        // 0 disables both, 1 enables both (tcp(4)).
         Meaning::WindowScaling { on: true } | Meaning::Timestamps { on: true } => {
             switch("net.inet.tcp.rfc1323", true)
         }

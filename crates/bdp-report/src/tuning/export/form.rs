@@ -1,10 +1,10 @@
-//! The forms in which a plan is written for other hosts, and why one is refused.
+//! Export formats of a plan, and why an export is refused.
 
 use std::fmt;
 
 use bdp_model::ends::End;
 
-/// A form of a plan for a host that is not this one.
+/// Export format of a plan for another host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ExportForm {
     /// A POSIX shell script for Linux.
@@ -26,7 +26,7 @@ pub enum ExportForm {
 }
 
 impl ExportForm {
-    /// Each.
+    /// All formats.
     pub const ALL: [Self; 8] = [
         Self::Sh,
         Self::Sysctl,
@@ -38,7 +38,7 @@ impl ExportForm {
         Self::Freebsd,
     ];
 
-    /// As `--as` has it.
+    /// Returns the value of `--as`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sh => "sh",
@@ -52,7 +52,7 @@ impl ExportForm {
         }
     }
 
-    /// What it is, in a line.
+    /// Returns a one-line description.
     pub const fn about(self) -> &'static str {
         match self {
             Self::Sh => "Linux: POSIX script with apply, undo and status; sysctls, routes and qdiscs",
@@ -72,7 +72,7 @@ impl ExportForm {
         }
     }
 
-    /// How it is undone where that is no file of its own.
+    /// Returns how to undo the changes if there is no separate file for that.
     pub const fn undone_by(self) -> Option<&'static str> {
         match self {
             Self::Sh | Self::Macos | Self::Freebsd => Some("sh FILE undo"),
@@ -84,12 +84,12 @@ impl ExportForm {
     }
 }
 
-/// Why a plan is not written in a form.
+/// Why a plan can't be exported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExportError {
-    /// It changes nothing at this end.
+    /// The plan changes nothing at this end.
     NothingToChange(End),
-    /// The undo of this form is no file of its own.
+    /// This format has no separate undo file.
     UndoIsWithin(ExportForm),
 }
 

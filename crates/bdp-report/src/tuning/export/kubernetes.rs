@@ -1,4 +1,4 @@
-//! Kubernetes: sysctls of a Pod, and a DaemonSet for what no Pod can set for itself.
+//! Kubernetes: sysctls of a Pod, and a DaemonSet for settings that a Pod can't change.
 
 use bdp_model::ends::End;
 use bdp_model::tuning::{Plan, Target};
@@ -9,7 +9,7 @@ use super::script::comments;
 use super::sh::linux_script;
 use super::words::{origin, purpose};
 
-/// Sysctls that any Pod may set, and since which release ("Using sysctls in a Kubernetes Cluster", safe and unsafe sysctls).
+/// Safe sysctls, which any Pod may set, and the release since when ("Using sysctls in a Kubernetes Cluster").
 const SAFE: [(&str, &str); 14] = [
     ("kernel.shm_rmid_forced", "1.4"),
     ("net.ipv4.ip_local_port_range", "1.4"),
@@ -27,10 +27,10 @@ const SAFE: [(&str, &str); 14] = [
     ("net.ipv4.tcp_notsent_lowat", "1.37"),
 ];
 
-/// Sysctls below `net.core` that each network namespace has for itself; the others are the node's (net/core/sysctl_net_core.c).
+/// Sysctls in `net.core` that are per network namespace; the others belong to the node (net/core/sysctl_net_core.c).
 const OWN_OF_CORE: [&str; 3] = ["net.core.somaxconn", "net.core.optmem_max", "net.core.txrehash"];
 
-/// Sysctls below `net.ipv4` that are the node's (net/ipv4/sysctl_net_ipv4.c, `ipv4_table`).
+/// Sysctls in `net.ipv4` that belong to the node (net/ipv4/sysctl_net_ipv4.c, `ipv4_table`).
 const NODES_OF_IPV4: [&str; 8] = [
     "net.ipv4.tcp_mem",
     "net.ipv4.udp_mem",
@@ -47,9 +47,9 @@ const NODES_OF_IPV4: [&str; 8] = [
 enum Place {
     /// Any Pod, since this release.
     Safe(&'static str),
-    /// A Pod whose node's kubelet allows it.
+    /// A Pod whose node allows it in its kubelet.
     Unsafe,
-    /// The node alone.
+    /// Only the node.
     Node,
 }
 
@@ -64,7 +64,7 @@ fn place(name: &str) -> Place {
     if is_nodes { Place::Node } else { Place::Unsafe }
 }
 
-/// The manifests of a plan's changes at an end.
+/// Returns the manifests for a plan's changes at an end.
 pub(super) fn write(plan: &Plan, end: End) -> String {
     let meant = of_end(plan, end);
     let mut top = origin(plan, end, "kubernetes");
@@ -155,7 +155,7 @@ fn pod(sysctls: &str, allowed: &[&str], others: &[String]) -> String {
     text
 }
 
-/// The script in a ConfigMap, applied before the DaemonSet's Pod runs and undone when it ends.
+/// Returns a DaemonSet whose ConfigMap has the script; it is applied before the Pod runs and undone when it ends.
 fn daemon_set(script: &str, needs_tools: bool) -> String {
     let image = match needs_tools {
         true => ("nicolaka/netshoot:v0.13", "any image with a POSIX shell, ip and tc"),

@@ -1,22 +1,22 @@
-//! What the changes of a plan mean, apart from Linux' words for them.
+//! Meaning of a plan's changes, independent of Linux's names.
 
 use std::net::IpAddr;
 
 use bdp_model::ends::End;
 use bdp_model::tuning::{Change, Plan, RouteAttribute, Target};
 
-/// What a change is for.
+/// Purpose of a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Meaning {
     /// Largest receive buffer that autotuning may reach.
     ReceiveBuffer { bytes: u64 },
     /// Largest send buffer that autotuning may reach.
     SendBuffer { bytes: u64 },
-    /// Largest receive buffer that a program may ask for.
+    /// Largest receive buffer that a program may request.
     AskedReceiveBuffer { bytes: u64 },
-    /// Largest send buffer that a program may ask for.
+    /// Largest send buffer that a program may request.
     AskedSendBuffer { bytes: u64 },
-    /// Congestion control, of all connections or of those to one address.
+    /// Congestion control, for all connections or for those to one address.
     CongestionControl { name: String, to: Option<IpAddr> },
     /// Window scaling (RFC 7323).
     WindowScaling { on: bool },
@@ -24,45 +24,45 @@ pub(super) enum Meaning {
     Sack { on: bool },
     /// Timestamps (RFC 7323).
     Timestamps { on: bool },
-    /// A small window again after a pause.
+    /// Slow start after an idle period.
     RestartAfterIdle { on: bool },
     /// Congestion window of a new connection.
     InitialWindow { segments: u32, to: IpAddr },
     /// Receive window that a new connection advertises.
     InitialReceiveWindow { segments: u32, to: IpAddr },
-    /// Least retransmission timeout.
+    /// Minimum retransmission timeout.
     LeastTimeout { ms: u32, to: IpAddr },
-    /// Packets of each connection spread over time, at most at a rate where there is one.
+    /// Pacing of each connection, at most at `rate_bps` if given.
     Pacing { device: String, rate_bps: Option<u64> },
-    /// Another queueing discipline of a device.
+    /// Queueing discipline of a device.
     Queue { device: String, discipline: String },
-    /// The queueing discipline of devices that are still to come.
+    /// Queueing discipline of future devices.
     DefaultQueue { discipline: String },
-    /// Explicit congestion notification, asked for by connections that the host opens (RFC 3168).
+    /// ECN, requested by connections that the host opens (RFC 3168).
     Ecn { asks: bool },
-    /// Smaller segments where full ones vanish (RFC 4821).
+    /// Packetization-layer path MTU discovery (RFC 4821).
     MtuProbing { on: bool },
-    /// Packets that may wait for the kernel.
+    /// Packets queued for the kernel.
     Backlog { packets: u64 },
-    /// Something that Linux alone has.
+    /// A setting that only Linux has.
     Linux,
 }
 
-/// A change, and what it is for.
+/// A change and its purpose.
 #[derive(Debug)]
 pub(super) struct Meant<'a> {
     /// The change.
     pub change: &'a Change,
-    /// What it is for.
+    /// Purpose of the change.
     pub meaning: Meaning,
 }
 
-/// The changes at an end.
+/// Returns the changes at an end.
 pub(super) fn of_end(plan: &Plan, end: End) -> Vec<Meant<'_>> {
     plan.changes_at(end).map(|change| Meant { change, meaning: of(&change.target, &change.to) }).collect()
 }
 
-/// Bytes of the largest receive buffer, and of the largest send buffer, where the plan sets them.
+/// Returns the largest receive and send buffers set by the plan, bytes.
 pub(super) fn largest_buffers(meant: &[Meant<'_>]) -> (Option<u64>, Option<u64>) {
     let (mut receive, mut send) = (None, None);
     for one in meant {
@@ -88,7 +88,7 @@ fn of(target: &Target, to: &str) -> Meaning {
     .unwrap_or(Meaning::Linux)
 }
 
-/// `None` where the value is not of the form that Linux has.
+/// Returns `None` if the value is not in Linux's format.
 fn of_sysctl(name: &str, to: &str) -> Option<Meaning> {
     let number = || to.parse::<u64>().ok();
     let largest = || to.split_whitespace().nth(2)?.parse::<u64>().ok();
@@ -104,7 +104,7 @@ fn of_sysctl(name: &str, to: &str) -> Option<Meaning> {
         "net.ipv4.tcp_timestamps" => Meaning::Timestamps { on: on()? },
         "net.ipv4.tcp_slow_start_after_idle" => Meaning::RestartAfterIdle { on: on()? },
         "net.core.default_qdisc" => Meaning::DefaultQueue { discipline: to.to_owned() },
-        // 2, the default, answers and does not ask.
+        // 2, the default, accepts ECN without requesting it.
         "net.ipv4.tcp_ecn" => Meaning::Ecn { asks: number()? == 1 },
         "net.ipv4.tcp_mtu_probing" => Meaning::MtuProbing { on: on()? },
         "net.core.netdev_max_backlog" => Meaning::Backlog { packets: number()? },
@@ -136,7 +136,7 @@ fn of_qdisc(device: &str, words: &str) -> Option<Meaning> {
     Some(Meaning::Pacing { device, rate_bps })
 }
 
-/// `95000000bit`, `95Mbit`: bit/s (tc(8), PARAMETERS).
+/// Parses `95000000bit` or `95Mbit` as bit/s (tc(8), PARAMETERS).
 fn of_tc_rate(text: &str) -> Option<u64> {
     let text = text.to_ascii_lowercase();
     let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));

@@ -1,4 +1,4 @@
-//! Plans for hosts that are not this one: scripts, playbooks, manifests and files of their own tools.
+//! Plans exported for other hosts: scripts, playbooks, manifests and files of their own tools.
 
 mod ansible;
 mod bsd;
@@ -18,7 +18,7 @@ use bdp_model::tuning::Plan;
 
 pub use form::{ExportError, ExportForm};
 
-/// The changes of a plan at an end in a form, or the file that undoes them in that form.
+/// Exports the changes of a plan at an end in a format, or the file that undoes them.
 pub fn export(plan: &Plan, end: End, form: ExportForm, undo: bool) -> Result<String, ExportError> {
     if plan.changes_at(end).next().is_none() {
         return Err(ExportError::NothingToChange(end));

@@ -10,22 +10,22 @@ use super::words::{aim, origin, purpose};
 
 const RUNTIME: &str = include_str!("text/windows.ps1");
 
-/// The largest window at level Normal: a shift of 8.
+/// Largest window at level Normal: a shift of 8.
 const NORMAL: u64 = 65_535 << 8;
 
-/// What Windows calls a congestion control of Linux. Only these names reach the script.
+/// Windows names of Linux's congestion controls. Only these names are written to the script.
 const CONTROLS: [(&str, &str); 4] =
     [("cubic", "CUBIC"), ("bbr", "BBR2"), ("reno", "NewReno"), ("dctcp", "DCTCP")];
 
-/// What becomes of a change.
+/// Translation of a change.
 enum Part {
-    /// A setting: kind, name, value, and what else there is to say.
+    /// A setting: kind, name, value, and a remark.
     Set(&'static str, &'static str, String, &'static str),
-    /// Not done, and why.
+    /// Not possible, with the reason.
     Not(&'static str),
 }
 
-/// The script of a plan's changes at an end.
+/// Returns the script for a plan's changes at an end.
 pub(super) fn write(plan: &Plan, end: End) -> String {
     let meant = of_end(plan, end);
     let mut top = origin(plan, end, "powershell");
@@ -92,7 +92,7 @@ fn part(one: &Meant<'_>, meant: &[Meant<'_>]) -> Part {
         Meaning::InitialWindow { segments, .. } => Part::Set(
             "netsh",
             "InitialCongestionWindowMss",
-            // What netsh takes.
+            // Range accepted by netsh.
             (*segments).clamp(2, 64).to_string(),
             "Of all connections of the template: routes of Windows have none.",
         ),
@@ -121,7 +121,7 @@ fn sets_window(meant: &[Meant<'_>]) -> bool {
     meant.iter().any(|one| matches!(one.meaning, Meaning::ReceiveBuffer { .. }))
 }
 
-/// Bytes that the window has to hold: what is in flight, or else the buffer.
+/// Returns the bytes that the window must hold: those in flight if known, otherwise the buffer.
 fn window(one: &Meant<'_>, meant: &[Meant<'_>]) -> u64 {
     match one.change.reason {
         Reason::Buffer { in_flight_bytes, .. } => in_flight_bytes,

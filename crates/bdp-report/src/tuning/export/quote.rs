@@ -1,14 +1,14 @@
-//! Text of a plan as a word of another language, whatever is in it.
+//! Quoting of a plan's text for other languages.
 
 use serde::Serialize;
 
-/// A word of POSIX shell.
+/// Returns a word of POSIX shell.
 pub(super) fn shell(text: &str) -> String {
-    // No shell keeps a NUL, and no setting has one.
+    // No shell supports NUL, and no setting has one.
     format!("'{}'", text.replace('\0', " ").replace('\'', r"'\''"))
 }
 
-/// A double-quoted scalar of YAML, in ASCII (YAML 1.2, section 5.7).
+/// Returns a double-quoted YAML scalar in ASCII (YAML 1.2, section 5.7).
 pub(super) fn yaml(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {
@@ -25,9 +25,9 @@ pub(super) fn yaml(text: &str) -> String {
     quoted
 }
 
-/// A text of many lines behind a key of YAML: a literal block where it can hold the text, or else a quoted scalar.
+/// Returns multi-line text as a YAML value: a literal block if possible, otherwise a quoted scalar.
 pub(super) fn yaml_block(text: &str, indent: usize) -> String {
-    // Other characters end a line of YAML, or are none of its characters (YAML 1.1, section 5.4; 1.2, section 5.1).
+    // Other characters end a YAML line or are invalid (YAML 1.1, section 5.4; 1.2, section 5.1).
     if !text.chars().all(|c| (' '..='~').contains(&c) || c == '\n') {
         return yaml(text) + "\n";
     }
@@ -38,7 +38,7 @@ pub(super) fn yaml_block(text: &str, indent: usize) -> String {
     std::iter::once("|\n".to_owned()).chain(lines).collect()
 }
 
-/// Text for a comment of one line: printable ASCII, single spaces.
+/// Returns text for a one-line comment: printable ASCII, single spaces.
 pub(super) fn comment(text: &str) -> String {
     let ascii: String = text
         .chars()
@@ -51,14 +51,14 @@ pub(super) fn comment(text: &str) -> String {
     ascii.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Whether it can be a sysctl's name in any tool: letters, digits and `._-/`, none that leads out of `/proc/sys`.
+/// Whether the text is a sysctl name valid in any tool: letters, digits and `._-/`, and not leading out of `/proc/sys`.
 pub(super) fn is_sysctl_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphanumeric())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || "._-/".contains(c))
         && name.split(['.', '/']).all(|part| !part.is_empty())
 }
 
-/// Tells plans apart: FNV-1a, 64 bits, over their JSON.
+/// Returns a hash that distinguishes plans: FNV-1a, 64 bits, over their JSON.
 pub(super) fn identity(of: &impl Serialize) -> String {
     let json = serde_json::to_vec(of).unwrap_or_default();
     let hash = json.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

@@ -1,4 +1,4 @@
-//! Windows 2000, XP and 2003: a registry file with a window, and the one that ends it.
+//! Windows 2000, XP and 2003: a registry file that sets a window, and one that removes it.
 
 use bdp_model::ends::End;
 use bdp_model::tuning::Plan;
@@ -14,10 +14,10 @@ const AFD: &str = r"HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Services\Afd\Par
 
 /// The largest window without scaling: 64 KiB - 1, which is 0xffff.
 const UNSCALED: u32 = 0xffff;
-/// The largest that the registry's values take.
+/// Largest value accepted by the registry.
 const LARGEST: u32 = 0x3fff_ffff;
 
-/// Whether a change can be done here, and why not.
+/// Returns why a change is not possible here, if it is not.
 fn obstacle(meaning: &Meaning) -> Option<&'static str> {
     match meaning {
         Meaning::ReceiveBuffer { .. }
@@ -42,7 +42,7 @@ fn obstacle(meaning: &Meaning) -> Option<&'static str> {
     }
 }
 
-/// The file that sets the plan's values, or the one that removes them.
+/// Returns the file that sets the plan's values, or the one that removes them.
 pub(super) fn write(plan: &Plan, end: End, undo: bool) -> String {
     let meant = of_end(plan, end);
     let mut top = origin(plan, end, "reg");
@@ -82,11 +82,11 @@ pub(super) fn write(plan: &Plan, end: End, undo: bool) -> String {
             }
         }
     }
-    // Notepad and regedit of that time end lines so.
+    // Line ends for Notepad and regedit of that time.
     text.replace('\n', "\r\n")
 }
 
-/// Values below a key: name, number, what it is for.
+/// Returns the values below a key: name, number, purpose.
 fn values(meant: &[Meant<'_>], key: &str) -> Vec<(&'static str, u32, String)> {
     let (receive, send) = largest_buffers(meant);
     let receive = receive.map(|bytes| window(meant, bytes));
@@ -143,13 +143,13 @@ fn values(meant: &[Meant<'_>], key: &str) -> Vec<(&'static str, u32, String)> {
     values
 }
 
-/// The window for a receive buffer of Linux, which holds bookkeeping as well: what is in flight, where the plan says that.
+/// Returns the window for a Linux receive buffer, which includes overhead: the bytes in flight if the plan has them.
 fn window(meant: &[Meant<'_>], buffer: u64) -> u32 {
     let in_flight = meant.iter().find_map(|one| match (&one.meaning, &one.change.reason) {
         (Meaning::ReceiveBuffer { .. }, Reason::Buffer { in_flight_bytes, .. }) => Some(*in_flight_bytes),
         _ => None,
     });
     let bytes = in_flight.unwrap_or(buffer).min(u64::from(LARGEST)) as u32;
-    // A smaller one than 64 KiB - 1 saves nothing.
+    // A window below 64 KiB - 1 saves nothing.
     bytes.max(UNSCALED)
 }

@@ -1,22 +1,22 @@
-//! POSIX scripts that apply settings, undo them and show them: the same for each system but for what reads and sets.
+//! POSIX scripts that apply, undo and show settings: the same on each system except for the commands that read and set.
 
 use super::quote::shell;
 
-/// What every script has: the record, its checks, and the three commands.
+/// Common part of every script: the record, its checks, and the three commands.
 const RUNTIME: &str = include_str!("text/runtime.sh");
 
 /// A setting of a script.
 pub(super) struct Item {
-    /// What it is for.
+    /// Purpose of the setting.
     pub purpose: Vec<String>,
-    /// What it is, and its value, as words of whatever reads and sets it.
+    /// Setting and value, as arguments of the commands that read and set it.
     pub words: Vec<String>,
 }
 
-/// Columns of a comment.
+/// Width of a comment.
 const WIDTH: usize = 110;
 
-/// Lines as comments, wrapped; one that is indented is a command, and stays whole.
+/// Returns lines as wrapped comments; an indented line is a command and is not wrapped.
 pub(super) fn comments(lines: &[String], mark: &str) -> String {
     let mut text = String::new();
     for line in lines {
@@ -40,7 +40,7 @@ pub(super) fn comments(lines: &[String], mark: &str) -> String {
     text
 }
 
-/// A script of these settings; `system` reads and sets them.
+/// Returns a script for these settings; `system` has the functions that read and set them.
 pub(super) fn script(top: &[String], plan: &str, items: &[Item], system: &str) -> String {
     let mut text = format!(
         "#!/bin/sh\n{}set -fu\nexport LC_ALL=C\numask 077\nplan={}\n",

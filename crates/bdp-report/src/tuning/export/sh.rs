@@ -12,7 +12,7 @@ use super::words::{origin, purpose};
 
 const LINUX: &str = include_str!("text/linux.sh");
 
-/// The script of a plan's changes at an end.
+/// Returns the script for a plan's changes at an end.
 pub(super) fn write(plan: &Plan, end: End) -> String {
     let mut top = origin(plan, end, "sh");
     top.push(
@@ -28,7 +28,7 @@ pub(super) fn write(plan: &Plan, end: End) -> String {
     linux_script(plan, &meant, &identity(&(plan, end)), top, |_| true)
 }
 
-/// A script of those changes that are wanted.
+/// Returns a script for the selected changes.
 pub(super) fn linux_script(
     plan: &Plan,
     meant: &[Meant<'_>],
@@ -53,7 +53,7 @@ pub(super) fn linux_script(
             }
             Target::Route { to, attribute } => {
                 let words = std::iter::once(attribute.name().to_owned()).chain(value());
-                // One route has all of its attributes.
+                // All attributes of a route are set together.
                 if let Some((_, at)) = routes.iter().find(|(address, _)| address == to) {
                     items[*at].purpose.push(purpose(plan, one));
                     items[*at].words.extend(words);

@@ -8,7 +8,7 @@ use super::quote::{comment, is_sysctl_name};
 use super::script::comments;
 use super::words::{origin, purpose};
 
-/// The file that sets the plan's values, or the one that sets those that were measured.
+/// Returns the file that sets the plan's values, or the one that restores the measured ones.
 pub(super) fn write(plan: &Plan, end: End, undo: bool) -> String {
     let mut top = origin(plan, end, "sysctl");
     let how = match undo {
@@ -46,7 +46,7 @@ pub(super) fn write(plan: &Plan, end: End, undo: bool) -> String {
     text
 }
 
-/// `net.ipv4.tcp_sack = 1`; `None` where a line cannot hold it.
+/// Returns `net.ipv4.tcp_sack = 1`; `None` if a line can't hold it.
 pub(super) fn line(name: &str, value: &str) -> Option<String> {
     let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
     let fits = is_sysctl_name(name) && value.chars().all(|c| (' '..='~').contains(&c)) && !value.is_empty();

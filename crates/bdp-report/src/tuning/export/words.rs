@@ -1,4 +1,4 @@
-//! What stands in the comments of an exported plan: where it is from, what each line is for, and why.
+//! Comments of an exported plan: its origin, the purpose of each line, and the reasons.
 
 use bdp_model::ends::End;
 use bdp_model::tuning::Plan;
@@ -9,7 +9,7 @@ use super::quote::comment;
 use crate::finding::{rate, size, time};
 use crate::tuning::words::reason;
 
-/// Lines for the top of a file: the host, the path, the run.
+/// Returns lines for the top of a file: host, path, run.
 pub(super) fn origin(plan: &Plan, end: End, form: &str) -> Vec<String> {
     let name = plan.host(end).map(|host| host.name.as_str()).filter(|name| !name.is_empty());
     let host =
@@ -21,7 +21,7 @@ pub(super) fn origin(plan: &Plan, end: End, form: &str) -> Vec<String> {
     vec![comment(&format!("Written by 'bdp tune export --as {form}' for {host}: {path}."))]
 }
 
-/// What a change is for, why, and what it gives, in a line.
+/// Returns the purpose, reason and expected gain of a change in a line.
 pub(super) fn purpose(plan: &Plan, meant: &Meant<'_>) -> String {
     let change = meant.change;
     let mut text = format!("{}: {}.", aim(&meant.meaning, &change.target.to_string()), reason(plan, change));
@@ -34,7 +34,7 @@ pub(super) fn purpose(plan: &Plan, meant: &Meant<'_>) -> String {
     comment(&text)
 }
 
-/// What a change sets, without Linux' name for it.
+/// Returns what a change sets, without Linux's name for it.
 pub(super) fn aim(meaning: &Meaning, target: &str) -> String {
     let switched = |what: &str, on: bool| format!("{what} {}", if on { "on" } else { "off" });
     match meaning {

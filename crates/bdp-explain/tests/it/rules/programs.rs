@@ -101,7 +101,7 @@ fn window_that_comes_down_to_the_one_asked_for_is_no_slow_reader() {
     let claimed = |asked: Option<u64>| {
         let mut m = Shape { goodput_mbps: 6.5, rwnd_limited: Some(0.9), rtt_loaded: 24 * MS, ..WINDOW_BOUND }
             .measurement();
-        m.request.spec.window = asked.and_then(|bytes| WindowBytes::new(bytes));
+        m.request.spec.window = asked.and_then(WindowBytes::new);
         for (i, sample) in m.directions[0].sent.iter_mut().enumerate() {
             sample.snd_wnd_bytes = Some(if i < 2 { 64 * 1024 } else { ASKED });
             sample.unacked = Some((ASKED / 1448) as u32);

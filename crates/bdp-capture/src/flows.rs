@@ -522,7 +522,7 @@ mod tests {
         let scanner = |number: u32| ([10, 0, 0, 9], 40_000 + (number % 7) as u16);
         let host = |number: u32| ([10, 1, (number >> 8) as u8, number as u8], 443);
         let port = |number: u32| ([10, 255, 0, 1], 1 + number as u16);
-        // Each packet by the flow's number: whether it goes back, and its flags; none is a datagram.
+        // Packets by flow number: whether each goes back, and its flags; without flags it is a datagram.
         type Kind<'a> = (
             Is,
             &'a [(bool, Option<u8>)],
@@ -601,7 +601,7 @@ mod tests {
         let (summary, found) = analysis.finish();
         assert_eq!(summary.attempts.len(), 1);
         assert_eq!(summary.attempts[0].flows, u64::from(FLOWS));
-        // A hundred connections, and the five that are too few to be counted together.
+        // A hundred connections, and five that are too few to be counted together.
         assert_eq!(found.len(), 105);
         let (_, alone) = given(Analysis::default()).finish();
         let flows = |found: &[Found]| found.iter().take(100).map(|one| one.flow.clone()).collect::<Vec<_>>();
@@ -627,7 +627,7 @@ mod tests {
         assert!(all.flows > 1000 && all.further_packets > 1000, "{all:?}");
         assert_eq!(all.flows + all.further_packets, u64::from(FLOWS));
         assert_eq!(summary.flows_left_out, all.further_packets);
-        // What had begun before is followed to its end.
+        // Flows that began before are followed to their end.
         assert_eq!((found.len(), summary.flows_followed_in_part), (100, 0));
     }
 

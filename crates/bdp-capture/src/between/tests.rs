@@ -13,7 +13,7 @@ const SYN: u8 = 2;
 const ACK: u8 = 16;
 const ECE: u8 = 64;
 const CWR: u8 = 128;
-/// One way, from one place to the other.
+/// One-way delay between the places.
 const DELAY_US: u64 = 10_000;
 const BEGAN_NS: u64 = 1_767_225_600_000_000_000;
 
@@ -75,13 +75,13 @@ impl Sends {
     }
 }
 
-/// Two places of a path and what passed them, each by its own clock.
+/// Two places of a path and their packets, each with its own clock.
 struct Lab {
     places: [Vec<(u64, Vec<u8>)>; 2],
-    /// What something between the two does to each packet.
+    /// Modification of each packet between the two places.
     between: fn(&mut Sends),
     identification: [u16; 2],
-    /// The second clock: ahead by so much, and faster by so many parts per million.
+    /// Offset of the second clock, and its drift in parts per million.
     ahead_us: u64,
     ppm: u64,
     base: [u32; 2],
@@ -101,7 +101,7 @@ impl Lab {
         }
     }
 
-    /// A segment of an end: its bytes count from the first one.
+    /// Returns a segment of an end, with bytes counted from the first.
     fn segment(&mut self, at_us: u64, from_b: bool, from: u32, ack: u32, payload: usize) -> Sends {
         let own = usize::from(from_b);
         self.identification[own] += 1;
@@ -138,7 +138,7 @@ impl Lab {
         }
     }
 
-    /// A packet passes the place of its end at a time, and the other one later, if at all.
+    /// Passes a packet by its sender's place at a time, and by the other one later, if at all.
     fn pass(&mut self, at_us: u64, sends: Sends, after_us: Option<u64>) {
         let near = usize::from(sends.from_b);
         let clock = |place: usize, us: u64| {
@@ -163,7 +163,7 @@ impl Lab {
         self.pass(20_200, third, Some(DELAY_US));
     }
 
-    /// So many full segments a millisecond apart, of which some are lost. Each is answered: what was lost is not acknowledged.
+    /// Sends full segments a millisecond apart, some of them lost. Each is answered, and lost data is not acknowledged.
     fn transfer(&mut self, count: u32, is_lost: impl Fn(u32) -> bool) {
         for i in 0..count {
             let at = 30_000 + u64::from(i) * 1_000;
@@ -216,7 +216,7 @@ fn losses_are_counted_and_retransmissions_are_told_by_what_was_lost() {
     let mut lab = Lab::new();
     lab.handshake();
     lab.transfer(40, |i| i == 5 || i == 6);
-    // Two that were lost, one of them once more, and one that was not.
+    // Two lost ones, one of them retransmitted, and one not lost.
     for (at, i, is_lost) in [(80_000, 5, false), (80_100, 6, true), (80_200, 7, false), (140_000, 6, false)] {
         let again = lab.segment(at, false, i * 1448, 0, 1448);
         lab.pass(at, again, (!is_lost).then_some(DELAY_US));
@@ -262,7 +262,7 @@ fn addresses_may_be_translated() {
         sends.ends[0] = ([198, 51, 100, 3], 61_000);
         sends.hop_limit -= 2;
     };
-    // What b sends passes its own place with the outer address.
+    // Packets of b pass its own place with the outer address.
     lab.handshake();
     lab.transfer(20, |i| i == 4);
     for (_, bytes) in &mut lab.places[1] {
@@ -289,7 +289,7 @@ fn addresses_may_be_translated() {
     assert_eq!((hops.sent, hops.arrived, hops.packets), (number(64), number(62), 21));
 }
 
-/// Sequence numbers of a are others beyond here, by the same offset, and b's acknowledgements likewise.
+/// Shifts sequence numbers of a, and b's acknowledgements, by an offset.
 fn shifted(sends: &mut Sends) {
     if sends.from_b {
         sends.ack = sends.ack.wrapping_sub(123_456_789);
@@ -305,7 +305,7 @@ fn sequence_numbers_may_be_shifted() {
         lab.between = shifted;
         lab.handshake();
         lab.transfer(30, |i| i == 4 || i == 20);
-        // As b sends it, with the numbers of its side.
+        // As sent by b, with the numbers of its side.
         let own = |bytes: &[u8]| bytes[12..16] == [192, 0, 2, 9];
         for place in 0..2 {
             for (_, bytes) in lab.places[place].iter_mut().filter(|(_, bytes)| own(bytes)) {
@@ -335,7 +335,7 @@ fn sequence_numbers_may_be_shifted() {
 
 #[test]
 fn super_packets_are_matched_by_their_bytes() {
-    // Cut by the network card behind the first place, or joined by that before the second.
+    // Split by the network card after the first place, or merged by the card before the second.
     for joined_at in [0, 1] {
         let mut lab = Lab::new();
         lab.handshake();
@@ -383,7 +383,7 @@ fn an_offset_cancels_and_a_drift_is_removed() {
     lab.handshake();
     for i in 0..2_000_u32 {
         let at = 30_000 + u64::from(i) * 5_000;
-        // A queue that grows by and by, and stays.
+        // A queue that grows gradually and stays.
         let queue = (u64::from(i) * 20).min(20_000) + u64::from(i % 7) * 100;
         let data = lab.segment(at, false, i * 1448, 0, 1448);
         lab.pass(at, data, Some(DELAY_US + queue));
@@ -438,7 +438,7 @@ fn captures_without_a_common_connection_are_no_pair() {
         bytes[at + 3] = 77;
     }
     lab.places[1] = other.places[1].clone();
-    // Timestamps of the SYNs are the same, by chance: what follows is not.
+    // The timestamps of the SYNs are equal by chance; the later ones differ.
     for (_, bytes) in &mut lab.places[1] {
         if bytes[33] & SYN != 0 {
             let last = bytes.len();
@@ -501,7 +501,7 @@ fn a_proxy_that_answers_itself_is_told() {
     let mut lab = Lab::new();
     lab.handshake();
     lab.transfer(60, |_| false);
-    // Beyond it everything is another sender's: numbers, timestamps, identification, and acknowledgements of every fourth segment.
+    // Beyond it, everything is from another sender: numbers, timestamps, identification, and acknowledgements of every fourth segment.
     let mut kept = 0;
     lab.places[1].retain_mut(|(_, bytes)| {
         let is_back = bytes[12..16] == [192, 0, 2, 9];
@@ -530,7 +530,7 @@ fn what_the_capture_alone_lacks_is_no_loss() {
     let mut lab = Lab::new();
     lab.handshake();
     lab.transfer(30, |i| i == 11);
-    // It is acknowledged, and was never sent again.
+    // It is acknowledged and was never retransmitted.
     let last = lab.segment(100_000, true, 0, 30 * 1448, 0);
     lab.pass(100_000, last, Some(DELAY_US));
     let (_, connection) = lab.only();
@@ -542,7 +542,7 @@ fn what_the_capture_alone_lacks_is_no_loss() {
 fn packets_before_and_after_the_other_capture_are_left_out() {
     let mut lab = Lab::new();
     lab.transfer(100, |_| false);
-    // It began later and ended earlier, each on its way.
+    // The capture began later and ended earlier.
     lab.places[1].retain(|(at, _)| (60_000_000..110_000_000).contains(at));
     let (_, connection) = lab.only();
     let [there, back] = &connection.directions;
@@ -579,7 +579,7 @@ proptest! {
                 }
             }
         }
-        // A packet at the end, so that both captures ran until then.
+        // A final packet, so that both captures ran until then.
         let end = lab.segment(2_000_000, is_back, 900_000, 0, 0);
         lab.pass(2_000_000, Sends { flags: ACK | FIN, ..end }, Some(DELAY_US));
         let (_, connection) = lab.only();
@@ -588,7 +588,7 @@ proptest! {
         prop_assert_eq!((way.outside, way.only_second, way.missed_by_capture), (0, 0, 0));
     }
 
-    /// Whatever the packets are: beside itself a capture loses nothing, and beside another one nothing panics.
+    /// For any packets, comparing a capture with itself shows no loss, and comparing it with another does not panic.
     #[test]
     fn a_capture_beside_itself_loses_nothing(
         packets in prop::collection::vec((0_u64..3_000_000, any::<bool>(), 0_u32..4_000, 0_u32..4_000, 0_usize..3_000, 0_u8..32, 0_u16..4, any::<u8>()), 1..80),

@@ -1,6 +1,5 @@
-//! Datagrams of iperf3 and iperf2: they begin with a number and a time of sending, without any identification. A flow is accepted only if
-//! its datagrams
-//! have one length, consecutive numbers, and times that advance like those of the capture.
+//! Datagrams of iperf3 and iperf2: they begin with a number and a time of sending, without any identification. A flow is accepted
+//! only if its datagrams have one length, consecutive numbers, and times that advance like those of the capture.
 
 use bdp_wire::iperf2::Stamp;
 use bdp_wire::iperf3::datagram as iperf3;

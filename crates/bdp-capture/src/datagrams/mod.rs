@@ -1,6 +1,5 @@
 //! UDP and ICMP in a capture: streams of datagrams with unencrypted numbers and times (RTP, bdp, iperf3, iperf2), echoes, and the
-//! unencrypted parts of
-//! QUIC. A flow counts as one of these only if its datagrams can be nothing else; payloads are not examined.
+//! unencrypted parts of QUIC. A flow counts as one of these only if its datagrams can be nothing else; payloads are not examined.
 //!
 //! A flow takes at most 0.6 MB: [`MOST_STREAMS`] streams of 1.7 KB per direction, [`Echoes`] of 110 KB per direction, and 250 KB of a QUIC
 //! connection's round trips. Most take a few hundred bytes.

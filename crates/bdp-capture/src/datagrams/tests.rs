@@ -1,4 +1,4 @@
-//! Datagrams made by hand, after the RFCs, and such as are none of what is looked for.
+//! Datagrams constructed from the RFCs, and others that must not be recognised.
 
 use bdp_model::capture::{
     CapturedStream, ClockRateSource, FlowEnd, NumberedProtocol, QuicHandshake, SpinState,
@@ -29,7 +29,7 @@ fn is_nothing(all: &Datagrams) -> bool {
 #[test]
 fn rtp_has_its_losses_and_jitter_across_a_wrap() {
     let mut all = Datagrams::default();
-    // Three are lost, one comes twice, one two places late; numbers and timestamps wrap.
+    // Three are lost, one is duplicated, one is two places late; numbers and timestamps wrap.
     let mut order: Vec<u16> = (0..200).filter(|n| ![50, 51, 120].contains(n)).collect();
     order.insert(90, 80);
     let at = order.iter().position(|&n| n == 150).unwrap();
@@ -39,7 +39,7 @@ fn rtp_has_its_losses_and_jitter_across_a_wrap() {
         let payload =
             rtp(96, n.wrapping_add(65_500), u32::from(n).wrapping_mul(960).wrapping_sub(1000), 0xdead_beef);
         all.udp(Some(at), 0, &payload[..12], payload.len() as u32);
-        // Another stream beside it, of a static type, from one clock.
+        // A second stream, of a static payload type, from one clock.
         let other = rtp(0, n, u32::from(n) * 160, 7);
         all.udp(Some(u64::from(n) * 20 * MS), 0, &other, other.len() as u32);
     }
@@ -88,7 +88,7 @@ fn rtp_is_believed_only_when_it_goes_on_as_rtp() {
     for first in [0x00, 0x01, 0x16, 0x40, 0xc0] {
         assert_eq!(of(&|i| [vec![first], rtp(0, i, n(i) * 160, 5)[1..].to_vec()].concat()), 0, "{first:x}");
     }
-    // More contributing sources than there is room for.
+    // More contributing sources than fit.
     assert_eq!(of(&|i| [vec![0x8f], rtp(0, i, n(i) * 160, 5)[1..40].to_vec()].concat()), 0);
 }
 
@@ -105,7 +105,7 @@ fn more_streams_than_are_followed_are_said() {
     assert_eq!((report.streams.len(), report.more_streams), (MOST_STREAMS, true));
 }
 
-/// The payload of `bdp`'s datagrams, of iperf3's in both widths, of iperf2's.
+/// Returns a payload of bdp's datagrams, iperf3's in both widths, or iperf2's.
 fn numbered(format: Format, number: u64, sent_ns: u64) -> Vec<u8> {
     let mut bytes = vec![0x31; 1000];
     match format {
@@ -132,7 +132,7 @@ fn datagrams_of_tests_have_their_losses_and_jitter() {
     ] {
         let mut all = Datagrams::default();
         for n in (0..1000).filter(|n| n % 100 != 42) {
-            // Every second one is a millisecond late: |D| is 1 ms, and so is the jitter in the end.
+            // Every second one is a millisecond late: |D| is 1 ms, and so is the final jitter.
             let sent = 5_000_000 * MS + n * MS;
             let payload = numbered(format, n, sent);
             all.udp(Some(n * MS + n % 2 * MS), 0, &payload[..32], 1000);
@@ -178,7 +178,7 @@ fn what_is_known_of_the_ends_of_a_stream_counts() {
         let one = streams(&all).remove(0);
         assert_eq!((one.expected, one.lost, one.packets), (expected, expected - 8, 8));
     }
-    // iperf2's end, and iperf3's greeting.
+    // End mark of iperf2, and hello of iperf3.
     let mut all = Datagrams::default();
     for n in 0..30 {
         all.udp(Some(n * MS), 0, &numbered(Format::Iperf2, n, n * MS), 1000);
@@ -207,7 +207,7 @@ fn without_times_losses_are_known_and_jitter_is_not() {
     assert_eq!((one.lost, one.jitter_ns, one.rate_bps, one.clock_rate_hz), (1, None, None, None));
 }
 
-/// Payloads that are neither RTP, QUIC nor numbered, by how they look.
+/// Returns payloads that are neither RTP, QUIC nor numbered, of several kinds.
 fn other(kind: usize, i: u64, random: &mut Random) -> Vec<u8> {
     let length = 20 + (random.next() % 1400) as usize;
     let mut bytes = random.bytes(length);
@@ -215,11 +215,11 @@ fn other(kind: usize, i: u64, random: &mut Random) -> Vec<u8> {
     match kind {
         // DNS: a random identifier, flags, counts.
         1 => put(2, &[1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 3, b'w', b'w', b'w']),
-        // A number of 32 bits in front, a constant behind it.
+        // A leading 32-bit number, followed by a constant.
         2 => put(0, &[&(i as u32).to_be_bytes()[..], &[7; 8]].concat()),
         // The first byte of RTP, and random bytes.
         3 => put(0, &[0x80, 96]),
-        // The first byte and a number of RTP, and a constant where the SSRC is: timestamps are random.
+        // First byte and number of RTP, with a constant SSRC and random timestamps.
         4 => put(
             0,
             &[&[0x80, 96][..], &(i as u16).to_be_bytes(), &(random.next() as u32).to_be_bytes(), &[3; 4]]
@@ -227,9 +227,9 @@ fn other(kind: usize, i: u64, random: &mut Random) -> Vec<u8> {
         ),
         // The first byte of a long header, and random bytes.
         5 => put(0, &[0xc0 | random.next() as u8]),
-        // Packets with short headers whose beginning was not captured.
+        // Packets with short headers whose start was not captured.
         6 => put(0, &[0x40 | random.next() as u8 & 0x3f, 1, 2, 3, 4, 5, 6, 7, 8]),
-        // WireGuard: a type, an index, a counter in the other order.
+        // WireGuard: a type, an index, a little-endian counter.
         7 => put(0, &[&[4, 0, 0, 0, 9, 9, 9, 9][..], &i.to_le_bytes()].concat()),
         // Seconds and microseconds without a number, and a number without them.
         8 => put(
@@ -240,9 +240,9 @@ fn other(kind: usize, i: u64, random: &mut Random) -> Vec<u8> {
         9 => put(0, &[&i.to_be_bytes()[..], &i.to_be_bytes()].concat()),
         // NTP: seconds and a fraction of 2^32.
         10 => put(0, &[&[0x24, 2, 6, 0xe9][..], &[0; 8], b"GPS\0"].concat()),
-        // The first byte of bdp's own.
+        // First bytes of bdp's own datagrams.
         11 => put(0, &[0xbd, b'b', b'd']),
-        // Version 0, as a version negotiation has it, which nobody asked for.
+        // Version 0, as in a version negotiation, without a request.
         12 => put(0, &[0x80, 0, 0, 0, 0, 8]),
         _ => {}
     }
@@ -296,7 +296,7 @@ const FIRST: [u8; 8] = *b"randomly";
 const CLIENT: [u8; 3] = *b"cli";
 const SERVER: [u8; 5] = *b"serve";
 
-/// A handshake whose server answers in 30 ms and whose client is through after 45.
+/// A handshake answered by the server after 30 ms and completed by the client after 45.
 fn shake_hands(all: &mut Datagrams, kept: usize) {
     let mut pass = |ms: u64, side: usize, packets: &[Vec<u8>]| {
         let datagram = packets.concat();
@@ -319,7 +319,7 @@ fn the_time_of_a_quic_handshake_is_known_where_its_packets_were_kept() {
     assert_eq!((quic.version, quic.client, quic.retry, quic.zero_rtt), (1, FlowEnd::A, false, 0));
     assert_eq!((quic.first_answer_ns, quic.handshake_ns), (Some(30 * MS), Some(45 * MS)));
     assert_eq!((quic.handshake, quic.spin.packets), (QuicHandshake::Known, [1, 1]));
-    // The client's packets behind the first of its datagram are cut off.
+    // The client's packets after the first of its datagram are truncated.
     let mut all = Datagrams::default();
     shake_hands(&mut all, 54);
     let again = short(&SERVER, false);
@@ -327,7 +327,7 @@ fn the_time_of_a_quic_handshake_is_known_where_its_packets_were_kept() {
     let quic = all.quic_report().unwrap();
     assert_eq!((quic.first_answer_ns, quic.handshake_ns), (Some(30 * MS), None));
     assert_eq!(quic.handshake, QuicHandshake::Cut);
-    // Nothing but the answer was captured: the client is the other end.
+    // Only the answer was captured: the client is the other end.
     let mut all = Datagrams::default();
     let answer = [long(0, &FIRST, &SERVER, 300), long(2, &FIRST, &SERVER, 900)].concat();
     all.udp(Some(0), 0, &answer, 1200);
@@ -344,7 +344,7 @@ fn retry_version_negotiation_and_0_rtt_are_seen() {
     let mut pass = |ms: u64, side: usize, datagram: &[u8]| {
         all.udp(Some(ms * MS), side, datagram, datagram.len() as u32);
     };
-    // A version that bdp does not know, and what it is answered by (RFC 8999, section 6).
+    // An unknown version, and its answer (RFC 8999, section 6).
     let mut unknown = long(0, &FIRST, &CLIENT, 1200);
     unknown[1..5].copy_from_slice(&[0x1a, 0x2a, 0x3a, 0x4a]);
     pass(0, 0, &unknown);
@@ -358,7 +358,7 @@ fn retry_version_negotiation_and_0_rtt_are_seen() {
     let quic = all.quic_report().unwrap();
     assert!(quic.retry && quic.version_negotiation && quic.version == 1, "{quic:?}");
     assert_eq!((quic.zero_rtt, quic.first_answer_ns, quic.handshake_ns), (1, Some(62 * MS), Some(63 * MS)));
-    // A version negotiation to other connection IDs answers nothing.
+    // A version negotiation for other connection IDs is no answer.
     let mut all = Datagrams::default();
     all.udp(Some(0), 0, &unknown, 1200);
     let ids = [&[3][..], b"cla", &[8], &FIRST].concat();
@@ -373,7 +373,7 @@ fn spin_bits_of_a_connection_give_round_trips() {
         let mut all = Datagrams::default();
         let mut random = Random(5);
         shake_hands(&mut all, 1500);
-        // Question and answer, 40 ms from here to the server and back, 10 to the client.
+        // Request and response, 40 ms from here to the server and back, 10 to the client.
         for round in 0..40_u64 {
             let mut bit = |bit: bool| if greased { random.next().is_multiple_of(2) } else { bit };
             let (asked, answered) = (short(&SERVER, bit(round % 2 == 1)), short(b"new", bit(round % 2 == 1)));

@@ -1,10 +1,9 @@
-//! What the data of one end waited for at each moment: its own program, the other end's, the path between them, the windows. Times are those of
-//! [`super::half`]: what comes from the other end counts when it has reached this one.
+//! What the data of one end waited for at each moment: its own program, the other end's, the path between them, the windows. Times are
+//! those of [`super::half`]: what comes from the other end counts when it has reached this one.
 //!
 //! A wait is classified when the data that ends it arrives, since only that shows its cause. Between two segments of one end there
 //! is either data of the other end, which makes it a turn of a conversation, or there is none, and then either an acknowledgement
-//! triggered the second
-//! segment or the program did.
+//! triggered the second segment or the program did.
 
 mod ending;
 

@@ -480,8 +480,7 @@ impl HalfConnection {
     }
 
     /// Returns the time within which a segment counts as sent at once. It allows for transmission time between the sender and this place,
-    /// and for a slow
-    /// host: a quarter of the spacing of two segments here.
+    /// and for a slow host: a quarter of the spacing of two segments here.
     fn prompt_ns(&self) -> u64 {
         const AT_ONCE_NS: u64 = 20_000;
         const LATEST_NS: u64 = 500_000;

@@ -43,7 +43,7 @@ fn bytes(sends: &Sends<'_>, identification: u16) -> Vec<u8> {
     out.extend(sends.ack.to_be_bytes());
     out.extend([(header as u8 / 4) << 4, sends.flags]);
     out.extend(sends.window.to_be_bytes());
-    // Checksum, and up to where data are urgent.
+    // Checksum and urgent pointer.
     out.extend([0, 0, 0, 7]);
     out.extend(sends.options);
     out.resize(out.len() + sends.payload, 0);

@@ -26,7 +26,7 @@ pub(crate) struct Transfer<'a> {
     pub sent: &'a [SenderSample],
     /// Concurrent probes, with times from the first byte.
     pub probes: Option<ProbeSeries>,
-    /// Smallest idle round trip between its own hosts.
+    /// Smallest idle round trip between the transfer's hosts.
     pub rtt_min_ns: Option<u64>,
     /// Rate allowed by the receive window.
     pub window_bound: Option<WindowBound>,

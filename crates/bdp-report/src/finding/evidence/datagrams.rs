@@ -1,4 +1,4 @@
-//! Datagrams, and what devices and kernels dropped.
+//! Facts about datagrams and drops by devices and kernels.
 
 use bdp_model::finding::Limit;
 use bdp_model::finding::fact::{Datagrams, DroppedByDevice};

@@ -1,4 +1,4 @@
-//! Losses, and what they and marks do to a congestion window.
+//! Facts about losses, and the effect of losses and marks on a congestion window.
 
 use bdp_model::finding::Limit;
 use bdp_model::finding::fact::{Losses, Retransmitted};

@@ -1,4 +1,4 @@
-//! Sockets that are watched from one end, and experiments after a test.
+//! Facts about sockets watched from one end, and experiments after a test.
 
 use bdp_model::finding::fact::{Experiments, Sockets};
 

@@ -119,7 +119,7 @@ impl Histogram {
         self.max
     }
 
-    /// Returns the `p`-th percentile if the number of values [resolves](resolves) it.
+    /// Returns the `p`-th percentile if the number of values [`resolves`] it.
     pub fn resolved(&self, p: f64) -> Option<u64> {
         resolves(self.total, p).then(|| self.percentile(p))
     }

@@ -35,7 +35,7 @@ impl BufferPool {
         packet
     }
 
-    /// Returns the buffer of a packet to the pool.
+    /// Gives the buffer of a packet back to the pool.
     pub(crate) fn give_back(&mut self, mut buffer: Vec<u8>) {
         if buffer.capacity() >= LARGEST_PACKET && self.spare.len() < SPARE {
             buffer.resize(LARGEST_PACKET, 0);

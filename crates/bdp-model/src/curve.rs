@@ -33,9 +33,9 @@ const STUDENT_95: [f64; 9] = [2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1
 /// "A few packets" are this many full segments: fast retransmit needs three duplicates, delayed
 /// acknowledgements two segments (RFC 5681, sections 3.2 and 4.2).
 pub const FEW_SEGMENTS: u64 = 4;
-/// For latency, the loaded round trip may exceed the idle one by this share of it,
+/// Share of the idle round trip by which the loaded one may exceed it.
 pub const LATENCY_SHARE: f64 = 0.1;
-/// or by this time, if longer: what a probe is delayed on a busy host.
+/// Minimum of that allowance: probe delay on a busy host.
 pub const LATENCY_LEAST: Nanos = Nanos::micros(100);
 /// An equivalent delay below this share of the idle round trip is not resolved.
 pub const DELAY_RESOLUTION: f64 = 0.05;

@@ -14,7 +14,7 @@ const STREAMS: [u32; 2] = [8, 32];
 const LIMITED_ALIKE: f64 = 0.85;
 /// Duration of that measurement.
 const STREAMS_FOR: Nanos = Nanos::secs(5);
-/// A congestion control that losses do not keep from it.
+/// Congestion control that random loss does not keep from the path's rate.
 const BY_RATE: &str = "bbr";
 
 /// Options of the loop.

@@ -86,7 +86,7 @@ pub struct TcpInfo {
     pub snd_wnd: Option<u32>,
     /// Receive window that this end intends to advertise (6.2); may differ from the wire.
     pub rcv_wnd: Option<u32>,
-    /// Round trip estimated by the receiver from when its window was used up; `None` before the first estimate.
+    /// Round trip as estimated by the receiver (`tcpi_rcv_rtt`); `None` before the first estimate.
     pub rcv_rtt_ns: Option<u64>,
 }
 

@@ -30,7 +30,7 @@ pub(super) enum Interruption {
 }
 
 impl Interruption {
-    /// Asks for it.
+    /// Requests the interruption.
     pub(super) fn begin(&mut self) {
         *self = Self::Asked;
     }

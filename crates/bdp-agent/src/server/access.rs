@@ -184,7 +184,7 @@ impl Occupancy {
         self.of.get(&origin(peer)).map_or(0, |held| held.sessions)
     }
 
-    /// Whether there is a place for a session.
+    /// Checks that there is a place for a session.
     pub fn check(&self, peer: IpAddr, limits: &PlaceLimits) -> Result<(), Denied> {
         if self.sessions >= limits.sessions {
             return Err(Denied::Full { sessions: limits.sessions });

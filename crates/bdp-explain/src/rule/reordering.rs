@@ -14,7 +14,7 @@ const SEEN: f64 = 0.002;
 /// kernel does not count segments later than a round trip as reordering.
 const NEEDLESS: (f64, u64) = (0.5, 5);
 
-/// Largest number of copies that arrive / segments retransmitted: the kernel may retransmit one twice.
+/// Largest ratio of duplicates received to segments retransmitted; the kernel may retransmit a segment twice.
 const COPIES: u64 = 2;
 /// Share of the time in recovery from which losses hold back the sender, if more was lost than was late.
 const REPAIRS: f64 = 0.1;

@@ -217,8 +217,8 @@ fn congestion(facts: &Facts, picture: &LossPicture) -> Option<Finding> {
     })
 }
 
-/// Whether the end of slow start says nothing about what dropped: reordering starts a recovery long before there is a loss, and with
-/// lost acknowledgements each one that arrives releases a burst.
+/// Whether the end of slow start is no evidence of where packets were dropped: reordering triggers recovery long before a loss, and after
+/// lost acknowledgements the next one releases a burst.
 fn is_disturbed(facts: &Facts) -> bool {
     let lost = facts.probes_lost_shares().map_or(0.0, |(idle, loaded)| idle.max(loaded));
     let on_the_way_back = lost - facts.probes_lost_own_way().unwrap_or(0.0);

@@ -16,7 +16,7 @@ pub type Choose<'a> = &'a dyn Fn(&Measurement, Direction) -> Option<Order>;
 
 /// An experiment is void if a host paused for this share of it.
 const PAUSED: f64 = 0.05;
-/// The time of all of them together, at the most.
+/// Maximum total time of the experiments.
 const LONGEST: Nanos = Nanos::secs(10);
 /// Time of the experiments in a direction / that of its test, at most: other users of the path lose no more to them
 /// than to the test.

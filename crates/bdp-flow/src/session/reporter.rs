@@ -20,7 +20,7 @@ pub const SHORTEST_TICK: Duration = Duration::from_millis(100);
 pub struct Goodput {
     /// Time over which it is measured.
     pub span: Option<Nanos>,
-    /// Of each direction.
+    /// Goodput of each direction.
     pub ways: Vec<(Direction, f64)>,
     /// Goodput of each stream.
     pub streams: Vec<(Direction, Vec<f64>)>,

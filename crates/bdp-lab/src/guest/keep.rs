@@ -59,7 +59,7 @@ fn say(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
-/// Returns when the other end of standard input is closed.
+/// Waits until the other end of standard input is closed.
 fn wait_for_bdp_to_end() {
     let _ = std::io::stdin().lock().read_to_end(&mut Vec::new());
 }

@@ -114,7 +114,7 @@ impl Evidence {
         self.samples(met, samples)
     }
 
-    /// Sets the setting, device or congestion control that it belongs to.
+    /// Names the setting, device or congestion control that the evidence is about.
     #[must_use]
     pub fn named(mut self, name: &str) -> Self {
         self.name = Some(name.to_owned());

@@ -33,7 +33,7 @@ pub(super) const TICK_NS: i64 = 10_000_000;
 pub(super) const ONE_WAY: u32 = 10;
 /// A program that takes less than this for a turn is not waited for.
 const AT_ONCE_NS: u64 = 1_000_000;
-/// Round trips of turns / time, from which on they overlap.
+/// Sum of the turns' round trips / elapsed time, above which turns overlap.
 const OVERLAP: f64 = 1.3;
 /// Segments in flight behind which Nagle's algorithm holds a small one back for long.
 const HELD_BEHIND: std::ops::RangeInclusive<u32> = 1..=4;

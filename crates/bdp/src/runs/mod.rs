@@ -104,7 +104,7 @@ impl RunsArgs {
     }
 }
 
-/// Whether the run is complete, in a word.
+/// Returns the state of the run in one word.
 pub fn state(run: &RunInfo) -> &'static str {
     if run.finished_unix_ms.is_some() { "finished" } else { "unfinished" }
 }

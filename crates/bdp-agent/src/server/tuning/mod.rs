@@ -75,7 +75,7 @@ impl Tuner {
         Self { options, turn: Mutex::default(), failures: Mutex::default() }
     }
 
-    /// Whether a client knows the token.
+    /// Checks that a client knows the token.
     pub(super) fn verify(
         &self,
         peer: SocketAddr,

@@ -27,7 +27,7 @@ use bdp_wire::iperf2::{Amount, TestHeader, read_acknowledgement};
 
 /// How long the server may take to say its version.
 const GREETING_DEADLINE: Duration = Duration::from_secs(5);
-/// How long it may take to send a first byte, and how much longer than asked it may send.
+/// Deadline for the server's first byte, and grace beyond the requested duration of its sending.
 const SLACK: Nanos = Nanos::secs(5);
 /// How long the rest of a volume may take to be acknowledged.
 const STRAGGLERS: Duration = Duration::from_secs(10);

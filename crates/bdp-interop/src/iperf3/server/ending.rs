@@ -40,7 +40,7 @@ impl Ending {
         Self { failure: Some(failure), why: why.into() }
     }
 
-    /// Returns an ending without a message, if the client has gone.
+    /// Returns an ending that sends no message, for a client that is gone.
     pub(super) fn silent(why: impl Into<String>) -> Self {
         Self { failure: None, why: why.into() }
     }

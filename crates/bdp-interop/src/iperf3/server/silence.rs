@@ -11,7 +11,7 @@ use bdp_agent::server::places::Activity;
 use bdp_flow::error::FlowError;
 use bdp_flow::stall::{self, LARGEST_SEGMENT, STALL, Still};
 
-/// How much longer than it was to take a test has that is shorter than any silence: it ends by itself.
+/// Grace beyond the requested duration of a test no longer than `STALL`: such a test ends by itself.
 const SLACK: Nanos = Nanos::secs(2);
 
 /// How long a test has made no progress.

@@ -366,7 +366,7 @@ fn all_goes_back(each: usize) {
             settings > before
             if [ -e sysctl.d/90-bdp.conf ]; then
                 grep -q = sysctl.d/90-bdp.conf || fail 'an empty file is read at boot'
-                bdp tune journal | grep -q 'set again by the file' || fail 'nobody knows what is set at boot'
+                bdp tune journal | tr -s ' \\n' ' ' | grep -q 'set again by the file' || fail 'nobody knows what is set at boot'
                 grep -v '^#' sysctl.d/90-bdp.conf | while read name is value; do
                     echo \"$value\" > /proc/sys/$(echo $name | tr . /)
                 done

@@ -24,7 +24,7 @@ pub fn of_time(seen: &Seen<'_>, fact: Time) -> String {
             size(stopped.amount.0)
         ),
         Time::SentInVain(sent) => {
-            format!("data was sent again {value:.0} times in {} and never acknowledged", time(sent.time))
+            format!("data was retransmitted {value:.0} times in {} and never acknowledged", time(sent.time))
         }
         Time::SynsSent(sent) => {
             let again = match value > 1.0 {

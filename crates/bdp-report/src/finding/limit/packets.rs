@@ -58,7 +58,7 @@ const SACK_MISSING: Words = Words {
     figures: first_line,
     reason: |_, from, to| {
         Some((
-            "lost data is sent again one packet at a time".to_owned(),
+            "lost data is retransmitted one packet at a time".to_owned(),
             format!("Selective acknowledgements (SACK) between {from} and {to} make it faster."),
         ))
     },

@@ -26,12 +26,21 @@ pub struct MeasureOption {
     pub is_compared: bool,
     /// Whether it applies only to TCP.
     pub is_of_tcp: bool,
-    /// Whether it does not apply to a download.
-    pub needs_bdp: bool,
+    /// Why it does not go with a download.
+    pub not_download: Option<NotDownload>,
     /// Why an iperf3 server does not support it.
     pub not_iperf3: Option<&'static str>,
     /// Why an iperf2 server does not support it.
     pub not_iperf2: Option<&'static str>,
+}
+
+/// Why an option does not go with a download.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotDownload {
+    /// It needs a bdp at the other end.
+    NeedsBdp,
+    /// It has nothing to do with one.
+    DoesNotApply,
 }
 
 /// Setting of an option in a request.
@@ -53,7 +62,7 @@ impl MeasureOption {
             is_head: false,
             is_compared: true,
             is_of_tcp: false,
-            needs_bdp: false,
+            not_download: None,
             not_iperf3: None,
             not_iperf2: None,
         }
@@ -81,7 +90,12 @@ impl MeasureOption {
     }
 
     fn needs_bdp(mut self) -> Self {
-        self.needs_bdp = true;
+        self.not_download = Some(NotDownload::NeedsBdp);
+        self
+    }
+
+    fn not_download(mut self) -> Self {
+        self.not_download = Some(NotDownload::DoesNotApply);
         self
     }
 
@@ -154,11 +168,19 @@ pub fn options(request: &MeasureRequest) -> Vec<MeasureOption> {
             Some(format!("{}/{far}", near.as_ref().map_or_else(String::new, ToString::to_string)))
         }
     };
+    let mut cpu = value("--cpu", cpus).not_download();
+    if far_cpus.is_some() {
+        cpu = cpu
+            .not_iperf3(
+                "an iperf3 server accepts no list of processors (use its own option -A); give only those of this end, --cpu 0,2-3",
+            )
+            .not_iperf2("an iperf2 server accepts no list of processors; give only those of this end, --cpu 0,2-3");
+    }
     let mut all = of_far_end(host, *port, url.as_deref(), ssh.as_ref());
     all.extend(of_access(access.as_ref()));
     all.extend([
-        switch("--iperf3", *peer == Some(PeerProtocol::Iperf3)).needs_bdp(),
-        switch("--iperf2", *peer == Some(PeerProtocol::Iperf2)).needs_bdp(),
+        switch("--iperf3", *peer == Some(PeerProtocol::Iperf3)).not_download(),
+        switch("--iperf2", *peer == Some(PeerProtocol::Iperf2)).not_download(),
         switch("--responsiveness", *responsiveness),
         value(
             "--ordered",
@@ -167,7 +189,7 @@ pub fn options(request: &MeasureRequest) -> Vec<MeasureOption> {
                 (down, up) => format!("{}/{}", typed_rate(down), typed_rate(up)),
             }),
         ),
-        value("--cpu", cpus).needs_bdp(),
+        cpu,
         // Output of a server is stored beside the figures.
         switch("--get-server-output", *server_output).not_compared(),
         value("--until", until_settled.then_some("settled")),
@@ -184,15 +206,6 @@ pub fn options(request: &MeasureRequest) -> Vec<MeasureOption> {
         switch("-6", *family == Some(Family::Ipv6)),
         value("--cport", *client_port),
     ]);
-    if far_cpus.is_some()
-        && let Some(cpu) = all.iter_mut().find(|option| option.flag == "--cpu")
-    {
-        cpu.not_iperf3 = Some(
-            "an iperf3 server accepts no list of processors (use its own option -A); give only those of this end, --cpu 0,2-3",
-        );
-        cpu.not_iperf2 =
-            Some("an iperf2 server accepts no list of processors; give only those of this end, --cpu 0,2-3");
-    }
     all.extend(of_flow(spec, *responsiveness));
     all
 }
@@ -277,20 +290,20 @@ fn of_flow(spec: &FlowSpec, responsiveness: bool) -> Vec<MeasureOption> {
         value("--sockbuf", socket_buffer.map(typed_size)),
         value("-M", *mss).of_tcp(),
         value("-C", congestion.as_ref()).of_tcp().needs_bdp(),
-        switch("-N", *nodelay).needs_bdp(),
-        value("--dscp", *dscp).needs_bdp(),
+        switch("-N", *nodelay).not_download(),
+        value("--dscp", *dscp).not_download(),
         value("--notsent-lowat", unsent_limit.map(typed_size))
             .of_tcp()
-            .needs_bdp()
+            .not_download()
             .not_iperf3("an iperf3 server does not set TCP_NOTSENT_LOWAT; --notsent-lowat needs 'bdp serve'")
             .not_iperf2("an iperf2 server does not set TCP_NOTSENT_LOWAT; --notsent-lowat needs 'bdp serve'"),
         value("--zerocopy", Some(zerocopy.name()))
             .default_if(*zerocopy == usual.zerocopy)
             .of_tcp()
-            .needs_bdp(),
+            .not_download(),
         switch("--check-payload", *check_payload)
             .of_tcp()
-            .needs_bdp()
+            .not_download()
             .not_iperf3("an iperf3 server sends no verifiable payload; --check-payload needs 'bdp serve'")
             .not_iperf2("an iperf2 server sends no verifiable payload; --check-payload needs 'bdp serve'"),
     ];

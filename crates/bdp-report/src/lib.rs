@@ -59,7 +59,7 @@ pub use measurement::{
     IntervalLines, Intervals, MEASUREMENTS_SCHEMA, Part, Piece, ReceiverReading, SenderReading, iperf3_error,
     iperf3_json, measurements_json, measurements_text, quote,
 };
-pub use number::{RateUnit, typed_size};
+pub use number::RateUnit;
 pub use ping::{csv_of_ping, ping_text, probe_line};
 pub use programs::programs;
 pub use prometheus::{FarEnd, prometheus, prometheus_of_cases, prometheus_of_ping, prometheus_of_sweep};

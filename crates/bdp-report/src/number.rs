@@ -1,7 +1,6 @@
 //! Formatting of numbers in tables.
 
 pub(crate) use bdp_model::units::asked_size;
-pub use bdp_model::units::typed_size;
 use bdp_model::units::{format_percent, in_binary_unit};
 
 /// Formats three significant digits, without exponents, with trailing zeros so that decimals align: `941`,

@@ -1,4 +1,4 @@
-//! The flags: those of iperf3 where they exist, with its meaning except for `-w`.
+//! The flags: those of iperf3 if they exist, with its meaning except for `-w`.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use bdp_model::expectation::Expectation;
 use bdp_model::figure::Figure;
 use bdp_model::flow::{FlowSpec, USUAL_LENGTH};
 use bdp_model::measurement::{Access, Direction, MeasureRequest, OrderedRates, PORT, PeerProtocol};
-use bdp_model::options;
+use bdp_model::options::{self, NotDownload};
 use bdp_model::responsiveness::{CONNECTIONS_AT_ONCE, USUAL_TIME};
 use bdp_model::units::{ByteCount, Nanos, Rate};
 use bdp_model::window::WindowBytes;
@@ -359,7 +359,7 @@ impl MeasureArgs {
             ("--token-file", self.token_file.is_some()),
         ];
         if let Some((flag, _)) = of_bdp.iter().find(|(_, given)| *given) {
-            return Err(not_for_downloads(flag, text));
+            return Err(not_for_downloads(flag, NotDownload::NeedsBdp, text));
         }
         Url::parse(text).map(Some).map_err(exit::usage)
     }
@@ -461,8 +461,8 @@ impl MeasureArgs {
                 let flag = option.flag;
                 return Err(exit::usage(format!("{flag} applies to TCP alone and -u to UDP; leave one out")));
             }
-            if let (true, Some(url)) = (option.needs_bdp, &request.url) {
-                return Err(not_for_downloads(option.flag, url));
+            if let (Some(why), Some(url)) = (option.not_download, &request.url) {
+                return Err(not_for_downloads(option.flag, why, url));
             }
         }
         Ok(request)
@@ -531,8 +531,15 @@ impl MeasureArgs {
 }
 
 /// Refuses an option that does not apply to downloads.
-fn not_for_downloads(flag: &str, url: &str) -> anyhow::Error {
-    exit::usage(format!("{flag} needs a bdp at the other end, and {url} is a download; leave it out"))
+fn not_for_downloads(flag: &str, why: NotDownload, url: &str) -> anyhow::Error {
+    exit::usage(match why {
+        NotDownload::NeedsBdp => {
+            format!("{flag} needs a bdp at the other end, and {url} is a download; leave it out")
+        }
+        NotDownload::DoesNotApply => {
+            format!("{flag} does not apply to a download, and {url} is one; leave it out")
+        }
+    })
 }
 
 /// Sampling interval of an interval whose line is printed when due: it lags by one sample, at most a tenth.

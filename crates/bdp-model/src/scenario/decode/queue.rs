@@ -144,9 +144,9 @@ fn red(read: &Reader<'_>, config: Red) -> Result<Red> {
         let at = if read.options.get("max").is_some() { "max" } else { "min" };
         return Err(read.unexpected(at, "thresholds with max above min"));
     }
-    let is_default = read.options.get("burst").is_some() || read.options.entries.len() <= 1;
+    let keeps_burst = read.options.get("burst").is_some() || read.options.entries.len() <= 1;
     let burst = (2 * u64::from(min) + u64::from(max)).div_ceil(3 * u64::from(avpkt)) as u32;
-    let red = Red { burst: if is_default { config.burst } else { burst }, ..config };
+    let red = Red { burst: if keeps_burst { config.burst } else { burst }, ..config };
     if red.weight_log().is_none() {
         let least = min / avpkt + 1;
         return Err(read.unexpected(

@@ -1,7 +1,7 @@
 //! Quantities in the formats of `tc` and of a scenario.
 
 use super::draft::ImportError;
-use crate::units::{Nanos, Probability, Rate};
+use crate::units::{Nanos, Probability, Rate, typed_rate};
 
 /// Reads a time in `tc` format; a bare number is in microseconds.
 pub(super) fn time(text: &str) -> Result<Nanos, ImportError> {
@@ -84,13 +84,7 @@ pub(super) fn count(text: &str) -> Result<u64, ImportError> {
 
 /// Formats a rate for a scenario.
 pub(super) fn of_rate(rate: Rate) -> String {
-    let bps = rate.as_bps();
-    let units = [(1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")];
-    let short = units
-        .iter()
-        .find(|(unit, _)| bps.is_multiple_of(*unit))
-        .map(|(unit, name)| format!("{}{name}", bps / unit));
-    format!("\"{}\"", short.unwrap_or_else(|| bps.to_string()))
+    format!("\"{}\"", typed_rate(rate.as_bps()))
 }
 
 /// Formats a time for a scenario and for `tc`.

@@ -62,8 +62,15 @@ pub fn free_ports(count: u16) -> u16 {
 
 /// Starts one with these options, and waits until it listens.
 pub fn serve(bench: &Bench, options: &str) -> Serving {
+    serve_with(bench, options, &[])
+}
+
+/// As [`serve`], with variables of the environment.
+pub fn serve_with(bench: &Bench, options: &str, variables: &[(&str, &str)]) -> Serving {
     let port = free_port();
-    let mut process = start(bench.bdp(&format!("serve --listen {port} {options}")));
+    let mut command = bench.bdp(&format!("serve --listen {port} {options}"));
+    command.envs(variables.iter().copied());
+    let mut process = start(command);
     process.wait_until("it listens", |p| p.err().contains("listening on"));
     Serving { process, port }
 }

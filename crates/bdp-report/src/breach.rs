@@ -4,6 +4,8 @@ use bdp_model::breach::{Breach, Cause, Delayed, HarmSeen, Place};
 use bdp_model::record::Fidelity;
 use bdp_model::units::Nanos;
 
+use crate::number::percent;
+
 /// Returns all violated bounds and the cause, in one line; empty if none was violated.
 pub fn why_invalid(fidelity: &Fidelity) -> String {
     let broken = why_broken(fidelity);
@@ -79,13 +81,13 @@ pub(crate) fn text(breach: &Breach) -> String {
         ),
         Breach::SentOfAsked { flow, share, bound } => {
             format!(
-                "{flow}: its host sent {} % of what was asked (bound {} % off)",
+                "{flow}: its host sent {} of what was asked (bound {} off)",
                 percent(*share),
                 percent(*bound)
             )
         }
         Breach::Harm { flow, harm, bound, seen_by, beyond_ns, places } => format!(
-            "{flow}: the emulation took about {} % of its goodput (bound {} %): {}",
+            "{flow}: the emulation took about {} of its goodput (bound {}): {}",
             percent(*harm),
             percent(*bound),
             delay(*seen_by, *beyond_ns, places)
@@ -142,13 +144,11 @@ fn cause_text(cause: &Cause) -> String {
             let ended = if *count == 1 { "it has ended" } else { "they have ended" };
             format!("{} took {processors:.1} of {of} processors: run when {ended}", names.join(" and "))
         }
-        Cause::Hypervisor { share } => {
-            format!("the hypervisor took {:.0} % of the processors", share * 100.0)
-        }
+        Cause::Hypervisor { share } => format!("the hypervisor took {} of the processors", percent(*share)),
         Cause::OtherCases => "other cases ran in parallel: use --jobs 1 to run each alone".to_owned(),
         Cause::OwnHosts { share } => format!(
-            "its own hosts used {:.0} % of the processors left to them: use a lower rate, fewer streams or more processors",
-            share * 100.0
+            "its own hosts used {} of the processors left to them: use a lower rate, fewer streams or more processors",
+            percent(*share)
         ),
         Cause::Busy => "the processors were busy throughout: run when the machine is quieter".to_owned(),
         Cause::Unknown => {
@@ -160,12 +160,6 @@ fn cause_text(cause: &Cause) -> String {
 
 fn of_pair(between: &Option<String>) -> String {
     between.as_ref().map_or_else(String::new, |ends| format!("between {ends}: "))
-}
-
-/// Formats a fraction as a percentage, to one decimal below ten.
-fn percent(fraction: f64) -> String {
-    let percent = fraction * 100.0;
-    if percent < 10.0 { format!("{percent:.1}") } else { format!("{percent:.0}") }
 }
 
 #[cfg(test)]

@@ -10,8 +10,10 @@ use bdp_model::finding::Fact;
 use bdp_model::measurement::Measurement;
 use bdp_model::method::EndReason;
 use bdp_model::mtu_search::IPV6_MINIMUM;
-use bdp_model::units::{ByteCount, Nanos, Rate, format_bps, format_percent};
+use bdp_model::units::{ByteCount, Nanos, Rate, format_bps};
 use serde_json::{Value, json};
+
+use crate::number::percent;
 
 /// Returns the caveats of these measurements without repetition: of caveats that differ only in a figure, the one with the
 /// largest; those already covered by a finding are omitted.
@@ -94,7 +96,7 @@ fn shared_device(caveat: &Caveat, all: &[Caveat]) -> Option<String> {
         .fold((0.0_f64, 0.0_f64), |(rate, share), (its, of)| (rate.max(its), share.max(of)));
     let end = if is_loopback { String::new() } else { at(*end) };
     let (name, rate, share) = (name(device), format_bps(rate_bps), percent(share));
-    Some(format!("{end}other traffic shared {name}: up to {rate} on average, {share} % of its bytes"))
+    Some(format!("{end}other traffic shared {name}: up to {rate} on average, {share} of its bytes"))
 }
 
 /// Returns the caveats as JSON, each with its wording beside its evidence, so that readers need no table of kinds.
@@ -119,8 +121,8 @@ pub fn text(caveat: &Caveat) -> String {
     match caveat {
         // Disturbances and limits of a machine.
         Caveat::HypervisorSteal { end, share } => {
-            let percent = percent(*share);
-            format!("{}its hypervisor took {percent} % of its processor time; the path may carry more", at(*end))
+            let share = percent(*share);
+            format!("{}its hypervisor took {share} of its processor time; the path may carry more", at(*end))
         }
         Caveat::HalfDuplex { end, device } => format!(
             "{}{} is half duplex: acknowledgements compete with data; check its cable and the settings of the switch",
@@ -134,7 +136,7 @@ pub fn text(caveat: &Caveat) -> String {
             device_drops(caveat)
         ),
         Caveat::CrossTraffic { end, device, task, rate_bps, share } => format!(
-            "{}other traffic shared {} while it was {}: {} on average, {} % of its bytes",
+            "{}other traffic shared {} while it was {}: {} on average, {} of its bytes",
             at(*end),
             name(device),
             task.name(),
@@ -161,7 +163,7 @@ pub fn text(caveat: &Caveat) -> String {
              reliable"
         ),
         Caveat::ProcessorsTaken { share } => format!(
-            "threads missed {} % of their processors: another program, or the hypervisor, took them",
+            "threads missed {} of their processors: another program, or the hypervisor, took them",
             percent(*share)
         ),
         // Results of a direction.
@@ -193,7 +195,7 @@ pub fn text(caveat: &Caveat) -> String {
             )
         }
         Caveat::BusyThread { direction, task, share } => format!(
-            "{}a {} thread used {} % of a processor; the path may carry more",
+            "{}a {} thread used {} of a processor; the path may carry more",
             of(*direction),
             task.name(),
             percent(*share)
@@ -229,7 +231,7 @@ pub fn text(caveat: &Caveat) -> String {
             "{}{} of the datagrams were lost in the first second at {}, which nobody knew this path to carry: backed off to {}; \
              --flood sends as asked",
             of(*direction),
-            format_percent(*loss_ratio),
+            percent(*loss_ratio),
             asked_bps.map_or_else(|| "full speed".to_owned(), |bps| format_bps(bps).to_string()),
             format_bps(*rate_bps)
         ),
@@ -490,10 +492,6 @@ fn of(direction: Direction) -> String {
 
 fn name(device: &Option<String>) -> &str {
     device.as_deref().unwrap_or("its device")
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.0}", share * 100.0)
 }
 
 #[cfg(test)]

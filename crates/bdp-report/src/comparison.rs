@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::grid::{Align, Cell, Column, render, total_width, wrap};
-use crate::number::three_digits;
+use crate::number::{percent, three_digits};
 use crate::style::{Style, Tint};
 
 /// Name and version of the schema; readers refuse a larger major version.
@@ -115,17 +115,17 @@ impl ComparedText for Compared {
         let worse: Vec<&Row> = self.rows.iter().filter(|r| r.regressed).collect();
         match worse.len() {
             0 if self.any(Regression::Unknown) => {
-                lines.push(format!("whether anything regressed beyond {} is unknown", share(threshold)));
+                lines.push(format!("whether anything regressed beyond {} is unknown", percent(threshold)));
             }
             0 if self.any(Regression::Inconclusive) => lines.extend(inconclusive(&self.rows, threshold)),
-            0 => lines.push(format!("no regression beyond {}", share(threshold))),
+            0 => lines.push(format!("no regression beyond {}", percent(threshold))),
             1 => lines.push(format!(
                 "REGRESSED beyond {}: {}, {}",
-                share(threshold),
+                percent(threshold),
                 worse[0].point,
                 worse[0].metric.name()
             )),
-            n => lines.push(format!("REGRESSED beyond {}: {n} rows", share(threshold))),
+            n => lines.push(format!("REGRESSED beyond {}: {n} rows", percent(threshold))),
         }
         let few = |r: &&Row| r.judged && r.comparison.verdict == Verdict::TooFewRuns;
         if let Some(row) = self.rows.iter().find(few) {
@@ -245,7 +245,7 @@ fn inconclusive(rows: &[Row], threshold: f64) -> Option<String> {
         first.point,
         first.metric.name(),
         effect(first),
-        share(threshold)
+        percent(threshold)
     ))
 }
 
@@ -326,10 +326,6 @@ pub(crate) fn verdict_words(row: &Row) -> &'static str {
         Verdict::NoDifferenceShown if c.exact && c.difference == 0.0 => "no difference",
         verdict => verdict.words(),
     }
-}
-
-fn share(share: f64) -> String {
-    format!("{} %", bdp_model::units::significant(share * 100.0))
 }
 
 fn signed_share(share: f64) -> String {

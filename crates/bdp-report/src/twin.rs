@@ -10,6 +10,7 @@ use bdp_model::units::{Nanos, format_bps};
 use crate::finding::rate;
 use crate::grid::{Align, Cell, Column, render, tame, wrap};
 use crate::measurement::arrow;
+use crate::number::percent;
 use crate::style::{Style, Tint};
 
 /// Returns the complete report. Ends with a newline.
@@ -156,10 +157,6 @@ fn value(twin: &Twin, way: Direction, learned: &Learned) -> Option<String> {
         }
         Parameter::WindowScaling => "stripped from the handshake".to_owned(),
     })
-}
-
-fn percent(share: f64) -> String {
-    format!("{} %", crate::number::three_digits(100.0 * share))
 }
 
 fn bytes(bytes: u64) -> String {

@@ -10,11 +10,12 @@ use serde_json::{Value, json};
 use crate::failure;
 use crate::lab::{conformance, stacks};
 use crate::measure::stream;
+use crate::tune;
 
 mod members;
 
 /// Schemas written by hand, until their types have schemas.
-const BY_HAND: [&str; 2] = ["job", "tune"];
+const BY_HAND: [&str; 1] = ["job"];
 
 /// Pages with tables of members; a part of several documents is described on the first that has it.
 const PAGES: [&str; 8] = [
@@ -40,6 +41,14 @@ fn schemas() -> Vec<(&'static str, Value)> {
                 "conformance:1",
                 "Output of bdp lab conformance --json",
                 "stacks.md",
+            ),
+        ),
+        (
+            "tune",
+            simple::<tune::document::Document<'_>>(
+                "tune:1",
+                "Output of bdp tune apply, confirm, revert and journal with --json",
+                "tune.md",
             ),
         ),
         (

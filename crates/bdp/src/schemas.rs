@@ -18,7 +18,7 @@ mod members;
 const BY_HAND: [&str; 1] = ["job"];
 
 /// Pages with tables of members; a part of several documents is described on the first that has it.
-const PAGES: [&str; 8] = [
+const PAGES: [&str; 10] = [
     "json-measurement.md",
     "measurement-stream.md",
     "json-lab-run.md",
@@ -27,6 +27,8 @@ const PAGES: [&str; 8] = [
     "json-pcap.md",
     "json-watch.md",
     "json-comparison.md",
+    "json-sweep.md",
+    "exit-codes.md",
 ];
 
 fn schemas() -> Vec<(&'static str, Value)> {

@@ -43,6 +43,7 @@ static TOPICS: &[Topic] = &topics! {
     "watching-members" "json-watch.md" "members of the JSON of 'bdp watch', one by one",
     "settings" "settings.md" "TCP and network card settings: defaults by kernel, outdated advice",
     "sweeps" "sweep.md" "'bdp sweep': curves, their knees and recommended values",
+    "sweep-members" "json-sweep.md" "members of the JSON of 'bdp sweep', one by one",
     "twins" "twin.md" "'bdp twin': emulating a measured path, and the accuracy",
     "comparisons" "compare.md" "'bdp compare': two runs with confidence intervals",
     "comparison-members" "json-comparison.md" "members of the JSON of 'bdp compare', one by one",

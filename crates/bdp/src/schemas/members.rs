@@ -340,7 +340,7 @@ impl Tables<'_> {
         let target = reference(inner).map(|name| self.document.schema(name));
         let meaning = about(member).or_else(|| target.and_then(about));
         let inline =
-            reference(inner).filter(|name| self.document.uses[name] == 1 && !self.document.has_table(name));
+            reference(inner).filter(|name| self.document.uses[name] <= 2 && !self.document.has_table(name));
         let values = inline.map(|name| alternatives(self.document.schema(name))).unwrap_or_default();
         let values: Vec<String> =
             values.iter().filter_map(|one| Some(format!("{}: {}", self.kind(one), about(one)?))).collect();

@@ -4,9 +4,11 @@ use std::borrow::Cow;
 
 use bdp_agent::ping::PingProgress;
 use bdp_flow::session::progress::Progress;
+use bdp_model::ends::End;
 use bdp_model::hops::Phase;
 use bdp_model::measurement::Measurement;
 use bdp_model::record::Record;
+use bdp_model::tuning::{Change, Plan, Rehearsal, Verification};
 use bdp_model::units::Nanos;
 use bdp_model::watch::WatchInterval;
 use serde::{Deserialize, Serialize};
@@ -103,11 +105,123 @@ pub enum Event<'a> {
         /// Progress of the probes.
         progress: Cow<'a, PingProgress>,
     },
+    /// A capture of an interface began.
+    Capturing {
+        /// The interface; `any` for all of them.
+        interface: Cow<'a, str>,
+        /// How long it captures; `None` until cancelled.
+        #[serde(rename = "time_ns", with = "bdp_model::units::nanoseconds::option")]
+        time: Option<Nanos>,
+    },
+    /// A stage of a fix begins.
+    Stage {
+        /// The stage.
+        stage: Stage,
+        /// Number of streams, if it measures the path's capacity.
+        streams: Option<u32>,
+    },
+    /// A plan was made.
+    Plan {
+        /// The plan.
+        plan: Cow<'a, Plan>,
+    },
+    /// The plan cannot be rehearsed here.
+    NotRehearsed {
+        /// Why not.
+        why: Cow<'a, str>,
+    },
+    /// The plan was rehearsed.
+    Rehearsed {
+        /// What each variant is predicted to do.
+        rehearsal: Cow<'a, Rehearsal>,
+    },
+    /// The far end's owner must make changes.
+    LeftToOwner {
+        /// Number of changes.
+        changes: usize,
+    },
+    /// A question to the user.
+    Question {
+        /// The question.
+        question: Question<'a>,
+    },
+    /// No change was wanted.
+    NothingApplied,
+    /// Changes were applied.
+    Applied {
+        /// Where.
+        journals: Journals,
+    },
+    /// The path was measured again and judged.
+    Verified {
+        /// The verdicts.
+        verification: Cow<'a, Verification>,
+    },
+    /// The changes stay.
+    Kept,
+    /// The changes were put back.
+    PutBack {
+        /// Number of settings that are as before.
+        settings: usize,
+    },
     /// Activity of other programs' sockets in an interval.
     Sockets {
         /// The sockets in this interval.
         interval: Cow<'a, WatchInterval>,
     },
+}
+
+/// A stage of a fix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// The first measurement.
+    Measure,
+    /// A measurement with more streams, to find the path's capacity.
+    Capacity,
+    /// The plan.
+    Plan,
+    /// Its rehearsal.
+    Rehearse,
+    /// Applying the changes.
+    Apply,
+    /// The measurement after the changes.
+    Verify,
+}
+
+/// A question of a job, answered by yes or no.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "about", rename_all = "snake_case")]
+pub enum Question<'a> {
+    /// Whether to apply a change.
+    Apply {
+        /// The change.
+        change: Cow<'a, Change>,
+    },
+    /// Whether to keep what was applied.
+    Keep,
+}
+
+/// The journals of applied changes; none if everything was already set.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Journals {
+    /// The journal of this host.
+    pub near: Option<u32>,
+    /// The journal of the far end.
+    pub far: Option<u32>,
+}
+
+impl Journals {
+    /// Whether nothing was set.
+    pub const fn is_empty(self) -> bool {
+        self.near.is_none() && self.far.is_none()
+    }
+
+    /// Each end that has one.
+    pub fn each(self) -> impl Iterator<Item = (End, u32)> {
+        let (near, far) = (self.near.map(|id| (End::Near, id)), self.far.map(|id| (End::Far, id)));
+        near.into_iter().chain(far)
+    }
 }
 
 impl Event<'_> {

@@ -1,11 +1,18 @@
 //! The whole loop to one host: measure, plan, rehearse, apply, verify, keep or revert. [`FixSteps`] supplies each
-//! step, question and message; the decisions are made here.
+//! step, question and message; the decisions are made here. `steps` has those of this machine.
+
+mod steps;
+
+use std::borrow::Cow;
 
 use bdp_model::ends::{Direction, End};
 use bdp_model::finding::Limit;
 use bdp_model::measurement::{HostFacts, MeasureRequest, Measurement};
 use bdp_model::tuning::{Change, Plan, Rehearsal, Verification};
 use bdp_model::units::Nanos;
+
+use crate::{Event, Journals, Question, Stage};
+pub use steps::FixPlan;
 
 /// Numbers of streams that show a path's capacity if a limit of one stream hides it: more if so many still carry what
 /// each does alone.
@@ -28,44 +35,6 @@ pub struct FixOptions {
     pub asks_nothing: bool,
 }
 
-/// A stage of the loop that begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FixStage {
-    /// The first measurement.
-    Measure,
-    /// A measurement with this many streams, to find the path's capacity.
-    Capacity(u32),
-    /// The plan.
-    Plan,
-    /// Its rehearsal.
-    Rehearse,
-    /// Applying the changes.
-    Apply,
-    /// The measurement after the changes.
-    Verify,
-}
-
-/// The result of a stage.
-#[derive(Debug)]
-pub enum FixNews<'a> {
-    /// A measurement with more streams.
-    Capacity(&'a Measured),
-    /// A plan that changes nothing, or that cannot be rehearsed here.
-    Plan(&'a Plan),
-    /// Predicted results of the changes.
-    Rehearsed(&'a Rehearsal),
-    /// This many changes of the remote end must be made by its owner.
-    LeftToOwner(&'a Plan, usize),
-    /// The user declined all changes.
-    NothingApplied,
-    /// What was set; empty if everything was already as planned.
-    Applied(Journals),
-    /// The changes were kept.
-    Kept,
-    /// This many settings were reverted.
-    PutBack(usize),
-}
-
 /// A measurement, with its run if it was stored.
 #[derive(Debug, Clone)]
 pub struct Measured {
@@ -73,27 +42,6 @@ pub struct Measured {
     pub run: Option<String>,
     /// The measurement.
     pub measurement: Measurement,
-}
-
-/// The journals of applied changes; none if everything was already set.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Journals {
-    /// The journal of this host.
-    pub near: Option<u32>,
-    /// The journal of the remote end.
-    pub far: Option<u32>,
-}
-
-impl Journals {
-    /// Whether nothing was set.
-    pub const fn is_empty(self) -> bool {
-        self.near.is_none() && self.far.is_none()
-    }
-
-    fn each(self) -> impl Iterator<Item = (End, u32)> {
-        let (near, far) = (self.near.map(|id| (End::Near, id)), self.far.map(|id| (End::Far, id)));
-        near.into_iter().chain(far)
-    }
 }
 
 /// How the loop ended.
@@ -110,11 +58,11 @@ pub trait FixSteps {
     /// Why a step could not be taken.
     type Error;
 
-    /// Says which part begins.
-    fn begin(&mut self, stage: FixStage);
+    /// Begins a stage, unless the loop was cancelled.
+    fn begin(&mut self, stage: Stage, streams: Option<u32>) -> Result<(), Self::Error>;
 
-    /// Reports the result of a stage.
-    fn tell(&mut self, news: FixNews<'_>) -> Result<(), Self::Error>;
+    /// Reports an event.
+    fn tell(&mut self, event: Event<'_>);
 
     /// Measures the path, keeps the run, and shows it.
     fn measure(&mut self, request: &MeasureRequest) -> Result<Measured, Self::Error>;
@@ -122,33 +70,26 @@ pub trait FixSteps {
     /// Measures the path's capacity, and stores the run.
     fn measure_capacity(&mut self, request: &MeasureRequest) -> Result<Measured, Self::Error>;
 
-    /// Returns the smallest change of settings for the measurement; `capacity` is the run that showed the path's
-    /// capacity.
-    fn plan(&mut self, capacity: Option<&str>) -> Result<Plan, Self::Error>;
+    /// Returns the smallest change of settings for the measurement; `capacity` showed the path's capacity.
+    fn plan(&mut self, measured: Measured, capacity: Option<Measured>) -> Result<Plan, Self::Error>;
 
-    /// Whether this machine can rehearse; reports why if not.
-    fn can_rehearse(&mut self) -> bool;
+    /// Why this machine cannot rehearse, if so.
+    fn obstacle(&mut self) -> Option<String>;
 
     /// Rehearses the plan on the path's twin.
     fn rehearse(&mut self, plan: &Plan) -> Result<Rehearsal, Self::Error>;
 
     /// Whether the remote end's owner allows this end to change its settings.
-    fn may_change_far(&mut self) -> Result<bool, Self::Error>;
+    fn may_change_far(&self) -> bool;
 
-    /// Whether a change is wanted.
-    fn wants(&mut self, plan: &Plan, change: &Change) -> bool;
-
-    /// Gets ready to change this host.
-    fn prepare(&mut self) -> Result<(), Self::Error>;
+    /// Asks the user.
+    fn ask(&mut self, question: Question<'_>) -> bool;
 
     /// Applies changes of one end, all or none. Returns the journal, if anything was set.
     fn apply(&mut self, end: End, changes: Vec<Change>) -> Result<Option<u32>, Self::Error>;
 
     /// Measures again, judges and shows.
     fn verify(&mut self, rehearsal: Option<&Rehearsal>) -> Result<Verification, Self::Error>;
-
-    /// Whether to keep the applied changes.
-    fn wants_to_keep(&mut self) -> bool;
 
     /// Has a journal's changes stay.
     fn keep(&mut self, end: End, journal: u32) -> Result<(), Self::Error>;
@@ -159,64 +100,66 @@ pub trait FixSteps {
 
 /// Runs the loop once.
 pub fn fix<S: FixSteps>(options: &FixOptions, steps: &mut S) -> Result<Fixed, S::Error> {
-    steps.begin(FixStage::Measure);
+    steps.begin(Stage::Measure, None)?;
     let measured = steps.measure(&options.request)?;
     let capacity = match options.is_rate_known {
         true => None,
         false => show_capacity(&options.request, &measured.measurement, steps)?,
     };
-    steps.begin(FixStage::Plan);
-    let plan = steps.plan(capacity.as_deref())?;
+    steps.begin(Stage::Plan, None)?;
+    let plan = steps.plan(measured, capacity)?;
+    steps.tell(Event::Plan { plan: Cow::Borrowed(&plan) });
     if plan.changes.is_empty() {
-        steps.tell(FixNews::Plan(&plan))?;
         return Ok(Fixed::Done);
     }
-    let mut rehearsal = None;
-    let changes = if steps.can_rehearse() {
-        steps.begin(FixStage::Rehearse);
-        let rehearsed = steps.rehearse(&plan)?;
-        steps.tell(FixNews::Rehearsed(&rehearsed))?;
-        if rehearsed.choice.is_none() {
-            return Ok(Fixed::Missed);
+    let (changes, rehearsal) = match steps.obstacle() {
+        Some(why) => {
+            steps.tell(Event::NotRehearsed { why: why.into() });
+            (plan.changes.clone(), None)
         }
-        let changes = rehearsed.chosen().map(|chosen| chosen.changes.clone()).unwrap_or_default();
-        rehearsal = Some(rehearsed);
-        changes
-    } else {
-        steps.tell(FixNews::Plan(&plan))?;
-        plan.changes.clone()
+        None => {
+            steps.begin(Stage::Rehearse, None)?;
+            let rehearsal = steps.rehearse(&plan)?;
+            steps.tell(Event::Rehearsed { rehearsal: Cow::Borrowed(&rehearsal) });
+            let Some(chosen) = rehearsal.chosen() else { return Ok(Fixed::Missed) };
+            (chosen.changes.clone(), Some(rehearsal))
+        }
     };
-    let changes = match steps.may_change_far()? {
-        true => changes,
-        false => near_changes(&plan, changes, steps)?,
+    let changes = if steps.may_change_far() { changes } else { near_changes(changes, steps) };
+    let is_wanted = |change: &Change| {
+        options.asks_nothing || steps.ask(Question::Apply { change: Cow::Borrowed(change) })
     };
-    let chosen: Vec<Change> = match options.asks_nothing {
-        true => changes,
-        false => changes.into_iter().filter(|change| steps.wants(&plan, change)).collect(),
-    };
+    let chosen: Vec<Change> = changes.into_iter().filter(is_wanted).collect();
     if chosen.is_empty() {
-        steps.tell(FixNews::NothingApplied)?;
+        steps.tell(Event::NothingApplied);
         return Ok(Fixed::Done);
     }
-    steps.prepare()?;
-    steps.begin(FixStage::Apply);
+    steps.begin(Stage::Apply, None)?;
     let journals = apply(chosen, steps)?;
-    steps.tell(FixNews::Applied(journals))?;
-    steps.begin(FixStage::Verify);
-    let missed = steps.verify(rehearsal.as_ref())?.missed();
+    steps.tell(Event::Applied { journals });
+    let verified = steps.begin(Stage::Verify, None).and_then(|()| steps.verify(rehearsal.as_ref()));
+    let verification = match verified {
+        Ok(verification) => verification,
+        // What the changes do is unknown, so they do not stay.
+        Err(error) => {
+            put_back(journals, steps)?;
+            return Err(error);
+        }
+    };
+    steps.tell(Event::Verified { verification: Cow::Borrowed(&verification) });
+    let missed = verification.missed();
     let is_kept = match (journals.is_empty(), options.asks_nothing) {
         (true, _) => return Ok(ended(missed)),
         (false, true) => !missed,
-        (false, false) => steps.wants_to_keep(),
+        (false, false) => steps.ask(Question::Keep),
     };
     if is_kept {
         for (end, journal) in journals.each() {
             steps.keep(end, journal)?;
         }
-        steps.tell(FixNews::Kept)?;
+        steps.tell(Event::Kept);
     } else {
-        let count = put_back(journals, steps)?;
-        steps.tell(FixNews::PutBack(count))?;
+        put_back(journals, steps)?;
     }
     Ok(ended(missed))
 }
@@ -225,12 +168,12 @@ const fn ended(missed: bool) -> Fixed {
     if missed { Fixed::Missed } else { Fixed::Done }
 }
 
-/// Measures with more streams, if the limit of one hides the path's capacity; returns that run.
+/// Measures with more streams, if the limit of one hides the path's capacity; returns that measurement.
 fn show_capacity<S: FixSteps>(
     request: &MeasureRequest,
     measured: &Measurement,
     steps: &mut S,
-) -> Result<Option<String>, S::Error> {
+) -> Result<Option<Measured>, S::Error> {
     let hidden = |limit: Limit| {
         matches!(
             limit,
@@ -265,14 +208,13 @@ fn show_capacity<S: FixSteps>(
     };
     let mut shown_by = None;
     for streams in STREAMS {
-        steps.begin(FixStage::Capacity(streams));
+        steps.begin(Stage::Capacity, Some(streams))?;
         request.spec.streams = streams;
         let shown = steps.measure_capacity(&request)?;
-        steps.tell(FixNews::Capacity(&shown))?;
         let limited_alike = shown.measurement.directions.iter().any(|direction| {
             direction.goodput_bps > LIMITED_ALIKE * f64::from(streams) * alone(direction.direction)
         });
-        shown_by = shown.run;
+        shown_by = Some(shown);
         if !limited_alike {
             break;
         }
@@ -281,16 +223,12 @@ fn show_capacity<S: FixSteps>(
 }
 
 /// Returns the changes of this end; those of the remote end must be made by its owner.
-fn near_changes<S: FixSteps>(
-    plan: &Plan,
-    changes: Vec<Change>,
-    steps: &mut S,
-) -> Result<Vec<Change>, S::Error> {
+fn near_changes<S: FixSteps>(changes: Vec<Change>, steps: &mut S) -> Vec<Change> {
     let (near, far) = by_end(changes);
     if !far.is_empty() {
-        steps.tell(FixNews::LeftToOwner(plan, far.len()))?;
+        steps.tell(Event::LeftToOwner { changes: far.len() });
     }
-    Ok(near)
+    near
 }
 
 fn by_end(changes: Vec<Change>) -> (Vec<Change>, Vec<Change>) {
@@ -316,13 +254,16 @@ fn apply<S: FixSteps>(changes: Vec<Change>, steps: &mut S) -> Result<Journals, S
     Ok(journals)
 }
 
-/// How many settings are as before.
-fn put_back<S: FixSteps>(journals: Journals, steps: &mut S) -> Result<usize, S::Error> {
-    let mut count = 0;
+/// Puts everything back that was set.
+fn put_back<S: FixSteps>(journals: Journals, steps: &mut S) -> Result<(), S::Error> {
+    let mut settings = 0;
     for (end, journal) in journals.each() {
-        count += steps.put_back(end, journal)?;
+        settings += steps.put_back(end, journal)?;
     }
-    Ok(count)
+    if !journals.is_empty() {
+        steps.tell(Event::PutBack { settings });
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -351,6 +292,8 @@ mod tests {
         is_set: bool,
         misses: bool,
         keeps: bool,
+        /// The stage at whose beginning the user cancels.
+        cancelled_at: Option<Stage>,
         done: Vec<String>,
     }
 
@@ -379,6 +322,7 @@ mod tests {
             is_set: false,
             misses: false,
             keeps: true,
+            cancelled_at: None,
             done: Vec::new(),
         }
     }
@@ -431,24 +375,25 @@ mod tests {
     impl FixSteps for Script {
         type Error = &'static str;
 
-        fn begin(&mut self, stage: FixStage) {
-            if let FixStage::Capacity(streams) = stage {
+        fn begin(&mut self, stage: Stage, streams: Option<u32>) -> Result<(), &'static str> {
+            if let Some(streams) = streams {
                 self.note(format!("{streams} streams"));
             }
+            if self.cancelled_at == Some(stage) { Err("cancelled") } else { Ok(()) }
         }
 
-        fn tell(&mut self, news: FixNews<'_>) -> Result<(), &'static str> {
-            let what = match news {
-                FixNews::Capacity(_) | FixNews::Rehearsed(_) => return Ok(()),
-                FixNews::Plan(_) => "plan alone".to_owned(),
-                FixNews::LeftToOwner(_, count) => format!("{count} left to the owner"),
-                FixNews::NothingApplied => "nothing applied".to_owned(),
-                FixNews::Applied(journals) => format!("journals {:?} {:?}", journals.near, journals.far),
-                FixNews::Kept => "kept".to_owned(),
-                FixNews::PutBack(count) => format!("{count} as before"),
+        fn tell(&mut self, event: Event<'_>) {
+            let what = match event {
+                Event::Plan { .. } | Event::Rehearsed { .. } | Event::Verified { .. } => return,
+                Event::NotRehearsed { .. } => "plan alone".to_owned(),
+                Event::LeftToOwner { changes } => format!("{changes} left to the owner"),
+                Event::NothingApplied => "nothing applied".to_owned(),
+                Event::Applied { journals } => format!("journals {:?} {:?}", journals.near, journals.far),
+                Event::Kept => "kept".to_owned(),
+                Event::PutBack { settings } => format!("{settings} as before"),
+                other => panic!("{other:?}"),
             };
             self.note(what);
-            Ok(())
         }
 
         fn measure(&mut self, request: &MeasureRequest) -> Result<Measured, &'static str> {
@@ -459,13 +404,14 @@ mod tests {
             Ok(self.measured(&format!("with {}", request.spec.streams), request))
         }
 
-        fn plan(&mut self, capacity: Option<&str>) -> Result<Plan, &'static str> {
-            self.note(format!("plan by {capacity:?}"));
+        fn plan(&mut self, measured: Measured, capacity: Option<Measured>) -> Result<Plan, &'static str> {
+            assert_eq!(measured.run.as_deref(), Some("first"));
+            self.note(format!("plan by {:?}", capacity.and_then(|shown| shown.run)));
             Ok(plan_of(&self.changes))
         }
 
-        fn can_rehearse(&mut self) -> bool {
-            self.can_rehearse
+        fn obstacle(&mut self) -> Option<String> {
+            (!self.can_rehearse).then(|| "no guest boots".to_owned())
         }
 
         fn rehearse(&mut self, plan: &Plan) -> Result<Rehearsal, &'static str> {
@@ -490,17 +436,21 @@ mod tests {
             })
         }
 
-        fn may_change_far(&mut self) -> Result<bool, &'static str> {
-            Ok(self.may_change_far)
+        fn may_change_far(&self) -> bool {
+            self.may_change_far
         }
 
-        fn wants(&mut self, _: &Plan, change: &Change) -> bool {
-            self.note(format!("asked about {}", change.end.name()));
-            self.wanted.contains(&change.end)
-        }
-
-        fn prepare(&mut self) -> Result<(), &'static str> {
-            Ok(())
+        fn ask(&mut self, question: Question<'_>) -> bool {
+            match question {
+                Question::Apply { change } => {
+                    self.note(format!("asked about {}", change.end.name()));
+                    self.wanted.contains(&change.end)
+                }
+                Question::Keep => {
+                    self.note("asked to keep");
+                    self.keeps
+                }
+            }
         }
 
         fn apply(&mut self, end: End, changes: Vec<Change>) -> Result<Option<u32>, &'static str> {
@@ -525,11 +475,6 @@ mod tests {
             };
             let nothing = Measurement::of(&MeasureRequest::to("ams1"));
             Ok(Verification { directions: vec![verified], ..Verification::of(&nothing, &nothing, None) })
-        }
-
-        fn wants_to_keep(&mut self) -> bool {
-            self.note("asked to keep");
-            self.keeps
         }
 
         fn keep(&mut self, end: End, journal: u32) -> Result<(), &'static str> {
@@ -577,7 +522,20 @@ mod tests {
         let options =
             FixOptions { request: MeasureRequest::to("ams1"), is_rate_known: true, asks_nothing: true };
         assert_eq!(fix(&options, &mut steps), Err("refused"));
-        assert_eq!(steps.done.join(", "), "plan by None, apply near, apply far, put back 7 of near");
+        assert_eq!(
+            steps.done.join(", "),
+            "plan by None, apply near, apply far, put back 7 of near, 2 as before"
+        );
+    }
+
+    #[test]
+    fn changes_whose_effect_was_not_measured_are_put_back() {
+        let mut steps = Script { cancelled_at: Some(Stage::Verify), ..script() };
+        let options =
+            FixOptions { request: MeasureRequest::to("ams1"), is_rate_known: true, asks_nothing: true };
+        assert_eq!(fix(&options, &mut steps), Err("cancelled"));
+        let done = steps.done.join(", ");
+        assert!(done.ends_with("put back 7 of near, put back 9 of far, 4 as before"), "{done}");
     }
 
     #[test]
@@ -602,7 +560,7 @@ mod tests {
     #[test]
     fn plan_without_changes_or_gain_ends_the_loop() {
         let (ended, done) = Script { changes: Vec::new(), ..script() }.ended(true);
-        assert!(ended == Fixed::Done && done.ends_with("plan alone"), "{done}");
+        assert!(ended == Fixed::Done && done.ends_with("plan by Some(\"with 8\")"), "{done}");
         let (ended, done) = Script { is_better: false, ..script() }.ended(true);
         assert!(ended == Fixed::Missed && !done.contains("apply"), "{done}");
         let (_, done) = Script { can_rehearse: false, ..script() }.ended(true);

@@ -1,8 +1,7 @@
 //! A job, requested by a command line, a page or a fleet, and its outcome. Both are plain data with a JSON form.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
-use bdp_lab::LabCommands;
 use bdp_model::comparison::Regression;
 use bdp_model::expectation::Judgement;
 use bdp_model::hops::PathReport;
@@ -11,6 +10,8 @@ use bdp_model::ping::Ping;
 use bdp_model::points::points;
 use bdp_model::record::Record;
 use bdp_model::run_comparison::Compared;
+use bdp_model::tuning::Rehearsal;
+use bdp_model::twin::TwinReport;
 use bdp_model::watch::WatchSummary;
 use bdp_store::StoredMeasurement;
 use serde::{Deserialize, Serialize};
@@ -18,13 +19,19 @@ use serde_json::Value;
 
 use crate::baseline::Against;
 use crate::compare::ComparePlan;
-use crate::lab::{LabPlan, StoreAt};
+use crate::context::Context;
+use crate::fix::{FixPlan, Fixed};
+use crate::lab::LabPlan;
 use crate::measure::MeasurePlan;
 use crate::path::PathPlan;
+use crate::pcap::{Captures, PcapPlan};
 use crate::ping::PingPlan;
+use crate::rehearse::RehearsePlan;
 use crate::sweep::SweepPlan;
+use crate::twin::TwinPlan;
+use crate::verify::{Verified, VerifyPlan};
 use crate::watch::WatchPlan;
-use crate::{Event, Result, RunError, document};
+use crate::{Result, RunError, document};
 
 /// Version of the job schema.
 pub const JOB_SCHEMA: &str = "bdp.job/1";
@@ -49,6 +56,16 @@ pub enum Job {
     Compare(Box<ComparePlan>),
     /// Watching sockets of other programs.
     Watch(WatchPlan),
+    /// Explaining captures.
+    Pcap(Box<PcapPlan>),
+    /// The emulated twin of a measured path.
+    Twin(Box<TwinPlan>),
+    /// A plan of settings on the twin of its path.
+    Rehearse(Box<RehearsePlan>),
+    /// A measurement repeated after a change, and compared.
+    Verify(Box<VerifyPlan>),
+    /// The whole loop to a host.
+    Fix(Box<FixPlan>),
 }
 
 /// The outcome of a job in brief.
@@ -58,7 +75,7 @@ pub struct Outcome {
     pub run: Option<String>,
     /// How it ended.
     pub ending: Ending,
-    /// Number of records, measurements, hops, compared rows or sockets in the results.
+    /// Number of results: records, measurements, hops, compared rows, sockets, captures, twins, variants, verdicts.
     pub kept: usize,
     /// The verdict on each expectation.
     pub expectations: Vec<Judgement>,
@@ -101,6 +118,16 @@ pub enum Results {
     Compared(Option<Compared>),
     /// Watched sockets; `None` if none could be watched.
     Watched(Option<Box<WatchSummary>>),
+    /// Explained captures; `None` if one could not be read at all.
+    Captures(Option<Captures>),
+    /// Twins; `None` if one could not be run.
+    Twins(Option<Box<TwinReport>>),
+    /// A rehearsed plan; `None` if it could not be rehearsed.
+    Rehearsed(Option<Box<Rehearsal>>),
+    /// A verification; `None` if the path was not measured.
+    Verified(Option<Box<Verified>>),
+    /// How the loop ended; `None` if a step failed.
+    Fixed(Option<Fixed>),
 }
 
 /// A finished job.
@@ -148,52 +175,77 @@ impl Job {
         document::read(document, JOB_SCHEMA)
     }
 
-    /// Runs the job. Each result is durable before the next begins; `agents` creates the hosts and guests of a lab.
-    /// `cancel` ends measurements within a second; running cases of the lab complete.
-    pub fn run(
-        &self,
-        agents: LabCommands,
-        at: Option<StoreAt<'_>>,
-        watch: &mut dyn FnMut(Event<'_>),
-        cancel: &AtomicBool,
-    ) -> Ended {
+    /// Runs the job.
+    pub fn run(&self, mut context: Context<'_>) -> Ended {
+        let cancel = context.cancel;
         let ended = |run, results, result| {
             let cancelled = cancel.load(Ordering::Relaxed);
             Ended { run, results, judgements: Vec::new(), comparisons: Vec::new(), result, cancelled }
         };
         match self {
             Self::Measure(plan) => {
-                let measured = plan.run(at.map(|at| at.store), watch, cancel);
+                let store = context.store.map(|at| at.store);
+                let measured = plan.run(store, context.watch, cancel);
                 let (judgements, comparisons) = (measured.judgements, measured.comparisons);
                 let results = Results::Measurements(measured.measurements);
                 Ended { judgements, comparisons, ..ended(measured.run, results, measured.result) }
             }
             Self::Ping(plan) => {
-                let pinged = plan.run(watch, cancel);
+                let pinged = plan.run(context.watch, cancel);
                 let results = Results::Ping(pinged.ping.map(Box::new));
                 Ended { judgements: pinged.judgements, ..ended(None, results, pinged.result) }
             }
             Self::Path(plan) => {
-                let traced = plan.run(watch, cancel);
+                let traced = plan.run(context.watch, cancel);
                 ended(None, Results::Path(traced.report.map(Box::new)), traced.result)
             }
             Self::Sweep(plan) => {
-                let swept = plan.run(at.map(|at| at.store), watch, cancel);
+                let store = context.store.map(|at| at.store);
+                let swept = plan.run(store, context.watch, cancel);
                 ended(swept.run, Results::Points(swept.measurements), swept.result)
             }
             Self::Lab(plan) => {
-                let made = plan.run(agents, at, watch);
+                let made = plan.run((context.agents)(), context.store, context.watch);
                 ended(made.run, Results::Records(made.records), made.result)
             }
-            Self::Compare(plan) => match plan.run() {
-                Ok(compared) => ended(None, Results::Compared(Some(compared)), Ok(())),
-                Err(error) => ended(None, Results::Compared(None), Err(error)),
-            },
             Self::Watch(plan) => {
-                let watched = plan.run(watch, cancel);
+                let watched = plan.run(context.watch, cancel);
                 ended(None, Results::Watched(watched.summary.map(Box::new)), watched.result)
             }
+            Self::Compare(plan) => {
+                let (compared, result) = apart(plan.run());
+                ended(None, Results::Compared(compared), result)
+            }
+            Self::Pcap(plan) => {
+                let (captures, result) = apart(plan.run(context.watch, cancel));
+                ended(None, Results::Captures(captures), result)
+            }
+            Self::Twin(plan) => {
+                let (report, result) = apart(plan.run(&mut context));
+                ended(None, Results::Twins(report.map(Box::new)), result)
+            }
+            Self::Rehearse(plan) => {
+                let (rehearsal, result) = apart(plan.run(&mut context));
+                ended(None, Results::Rehearsed(rehearsal.map(Box::new)), result)
+            }
+            Self::Verify(plan) => {
+                let (verified, result) = apart(plan.run(&mut context));
+                let run = verified.as_ref().and_then(|verified| verified.verification.again.clone());
+                ended(run, Results::Verified(verified.map(Box::new)), result)
+            }
+            Self::Fix(plan) => {
+                let (fixed, result) = apart(plan.run(&mut context));
+                ended(None, Results::Fixed(fixed), result)
+            }
         }
+    }
+}
+
+/// Parts a result from its error.
+fn apart<T>(result: Result<T>) -> (Option<T>, Result<()>) {
+    match result {
+        Ok(made) => (Some(made), Ok(())),
+        Err(error) => (None, Err(error)),
     }
 }
 
@@ -216,6 +268,11 @@ impl Ended {
             Results::Records(records) => Ending::of(records),
             Results::Measurements(all) if has_wrong_bytes(all) => Ending::Missed,
             Results::Compared(Some(compared)) if compared.regressed() => Ending::Missed,
+            Results::Captures(Some(captures)) if captures.is_broken() => Ending::Failed,
+            Results::Twins(Some(report)) if report.twins.iter().any(|twin| !twin.repeats()) => Ending::Missed,
+            Results::Rehearsed(Some(rehearsal)) if rehearsal.choice.is_none() => Ending::Missed,
+            Results::Verified(Some(verified)) if verified.verification.missed() => Ending::Missed,
+            Results::Fixed(Some(Fixed::Missed)) => Ending::Missed,
             _ => Ending::Done,
         };
         match &self.result {
@@ -255,6 +312,13 @@ impl Ended {
                 Results::Path(report) => report.as_ref().map_or(0, |report| report.hops.len()),
                 Results::Compared(compared) => compared.as_ref().map_or(0, |compared| compared.rows.len()),
                 Results::Watched(watched) => watched.as_ref().map_or(0, |watched| watched.sockets.len()),
+                Results::Captures(captures) => captures.as_ref().map_or(0, |all| all.captures.len()),
+                Results::Twins(report) => report.as_ref().map_or(0, |report| report.twins.len()),
+                Results::Rehearsed(rehearsal) => rehearsal.as_ref().map_or(0, |it| it.variants.len()),
+                Results::Verified(verified) => {
+                    verified.as_ref().map_or(0, |verified| verified.verification.directions.len())
+                }
+                Results::Fixed(fixed) => usize::from(fixed.is_some()),
             },
             expectations: self.judgements.clone(),
             baseline: self.comparisons.clone(),

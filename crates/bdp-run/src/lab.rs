@@ -3,7 +3,6 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use bdp_lab::{LabCommands, machine};
@@ -11,13 +10,14 @@ use bdp_model::labels::Labels;
 use bdp_model::record::Record;
 use bdp_model::record_curves::curves;
 use bdp_model::scenario::{CaseSpec, PlanOptions, Scenario, Traces, shuffle};
-use bdp_store::{NewRun, RunKind, SqliteStore, Store};
+use bdp_store::{NewRun, RunKind};
 use bdp_sys::clock;
 use serde::{Deserialize, Serialize};
 
 use crate::case_key::digest;
 use crate::case_runner::CaseRunner;
 use crate::claim::Claim;
+use crate::context::StoreAt;
 use crate::guest::Guests;
 use crate::refine::{Refinement, Rounds};
 use crate::schedule::{Keep, RunOptions};
@@ -96,22 +96,6 @@ pub struct LabRun {
     pub records: Vec<Record>,
     /// Whether it completed.
     pub result: Result<()>,
-}
-
-/// A store and the path of its file.
-pub struct StoreAt<'a> {
-    /// The store.
-    pub store: &'a mut dyn Store,
-    /// The store's file, which identifies it when a run is claimed.
-    pub path: PathBuf,
-}
-
-impl<'a> StoreAt<'a> {
-    /// Returns a store with the path of its file.
-    pub fn of(store: &'a mut SqliteStore) -> Self {
-        let path = store.path().to_owned();
-        Self { store, path }
-    }
 }
 
 impl LabPlan {

@@ -18,6 +18,7 @@ mod case_session;
 mod claim;
 pub mod compare;
 pub mod conformance;
+pub mod context;
 mod document;
 mod event;
 pub mod exec;
@@ -34,6 +35,7 @@ pub mod job;
 mod kept;
 pub mod lab;
 pub mod measure;
+pub mod measured_path;
 mod observe;
 mod pair;
 mod passage;
@@ -56,11 +58,14 @@ pub mod tuning;
 mod turn;
 pub mod twin;
 mod verdict;
+pub mod verify;
 pub mod watch;
 mod window;
 
+use bdp_agent::client::TuneError;
+
 pub use capture::{CaptureOrder, asks_for_captures};
-pub use event::{EVENT_SCHEMA, Event};
+pub use event::{EVENT_SCHEMA, Event, Journals, Question, Stage};
 
 /// The result of a run.
 pub type Result<T, E = RunError> = std::result::Result<T, E>;
@@ -77,6 +82,25 @@ pub enum RunError {
     /// A measurement between two machines failed.
     #[error(transparent)]
     Session(#[from] bdp_flow::session::error::SessionError),
+    /// The far end could not be started by ssh.
+    #[error(transparent)]
+    Ssh(#[from] ssh::SshError),
+    /// Settings of this host could not be changed, or not put back.
+    #[error("{doing}: {refusal}")]
+    Tune {
+        /// What was being done.
+        doing: &'static str,
+        /// Why not.
+        refusal: Box<bdp_tune::Refusal>,
+    },
+    /// Settings of the far end could not be changed, or not put back.
+    #[error("{doing}: {error}")]
+    TuneFar {
+        /// What was being done.
+        doing: &'static str,
+        /// Why not.
+        error: Box<TuneError>,
+    },
     /// A record could not be stored; the measured results are returned alongside.
     #[error(transparent)]
     Store(#[from] bdp_store::Error),
@@ -104,4 +128,17 @@ pub enum RunError {
     /// The case asks for something impossible.
     #[error("{0}")]
     Case(String),
+}
+
+impl RunError {
+    /// Whether the request itself is wrong, whatever the machines and the path are like.
+    pub fn is_request(&self) -> bool {
+        match self {
+            Self::Request(_) => true,
+            Self::Session(error) => error.is_request(),
+            Self::Tune { refusal, .. } => refusal.is_of_request(),
+            Self::TuneFar { error, .. } => error.is_of_request(),
+            _ => false,
+        }
+    }
 }

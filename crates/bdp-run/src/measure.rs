@@ -12,12 +12,15 @@ use bdp_model::expectation::{Expectation, Judgement};
 use bdp_model::labels::Labels;
 use bdp_model::measurement::{MeasureRequest, Measurement};
 use bdp_store::{RunKind, Store, StoredMeasurement};
+use bdp_sys::random;
 use serde::{Deserialize, Serialize};
 
 use crate::baseline::{Against, Baseline};
+use crate::context::Context;
 use crate::kept::{Called, KeptRun};
 use crate::session::{self, Credentials};
-use crate::{Event, Result, care};
+use crate::ssh::{FarEnd, SshPlan};
+use crate::{Event, Result, RunError, care};
 
 /// A plan of measurements: what to measure, how often, and what is expected.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -89,8 +92,23 @@ impl MeasurePlan {
         self.run_with(&mut measure, store, watch, cancel)
     }
 
+    /// Starts the far end by ssh, if the request says so, and makes the plan measure to it. It runs as long as the
+    /// result is held.
+    pub fn start_far_end(&mut self, cancel: &AtomicBool) -> Result<Option<FarEnd>> {
+        let Some(request) = self.request.ssh.clone() else { return Ok(None) };
+        if request.through && request.data_host.is_some() {
+            let text = "with --through-ssh, data uses the ssh connection; omit HOST";
+            return Err(RunError::Request(text.to_owned()));
+        }
+        let far = FarEnd::start(&SshPlan { request, random: u32::from_ne_bytes(random::bytes()?) }, cancel)?;
+        self.request.host.clone_from(&far.host);
+        self.request.port = far.port;
+        self.credentials.token = Some(far.token.clone());
+        Ok(Some(far))
+    }
+
     /// Returns the result of a plan that failed before any measurement.
-    fn nothing(&self, error: crate::RunError) -> Measured {
+    fn nothing(&self, error: RunError) -> Measured {
         Measured {
             run: None,
             judgements: self.expectations.iter().map(|e| e.judge(&[])).collect(),
@@ -153,6 +171,46 @@ impl MeasurePlan {
             kept.finish()?;
         }
         Ok(())
+    }
+}
+
+/// A measurement that another job needs, with its run if it was stored.
+#[derive(Debug, Clone)]
+pub(crate) struct MeasuredAgain {
+    pub(crate) run: Option<String>,
+    pub(crate) measurement: Measurement,
+}
+
+/// Measures once, for another job; fails unless the measurement is whole.
+pub(crate) fn measure_again(
+    request: &MeasureRequest,
+    credentials: &Credentials,
+    label: Option<String>,
+    command: &str,
+    context: &mut Context<'_>,
+) -> Result<MeasuredAgain> {
+    let mut plan = MeasurePlan {
+        request: request.clone(),
+        credentials: credentials.clone(),
+        label,
+        labels: Labels::NONE,
+        runs: 1,
+        flood: false,
+        expectations: Vec::new(),
+        baseline: None,
+        command: command.to_owned(),
+    };
+    // Runs as long as this is held.
+    let _far_end = plan.start_far_end(context.cancel)?;
+    let store = context.store.as_mut().map(|at| &mut *at.store as &mut dyn Store);
+    let measured = plan.run(store, context.watch, context.cancel);
+    context.go_on()?;
+    measured.result?;
+    let measurement = measured.measurements.into_iter().next();
+    let measurement = measurement.ok_or_else(|| RunError::Unanswered("nothing was measured".to_owned()))?;
+    match measurement.error {
+        Some(error) => Err(RunError::Unanswered(error)),
+        None => Ok(MeasuredAgain { run: measured.run, measurement }),
     }
 }
 
@@ -240,7 +298,7 @@ mod tests {
             },
             &AtomicBool::new(false),
         );
-        assert!(matches!(measured.result, Err(crate::RunError::Session(SessionError::Cancelled))));
+        assert!(matches!(measured.result, Err(RunError::Session(SessionError::Cancelled))));
         assert_eq!(measured.judgements.iter().map(|j| j.met).collect::<Vec<_>>(), [false]);
         let run = measured.run.unwrap();
         assert_eq!(reported, [(Some(run.clone()), 1), (Some(run.clone()), 2)]);

@@ -7,6 +7,7 @@ mod live;
 mod parts;
 mod source;
 
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use bdp_capture::between::{SEGMENTS_MOST, SegmentLog};
@@ -15,11 +16,13 @@ use bdp_capture::{Analysis, Filter, Found, Notes};
 use bdp_explain::explain;
 use bdp_model::capture::{ExplainedFlow, ReadCapture};
 use bdp_model::capture_pair::CapturePair;
+use serde::{Deserialize, Serialize};
 
-use crate::RunError;
 use crate::capture_pairs::{self, Logged};
+use crate::{Event, RunError};
 pub use beside::BesideCapture;
-pub use live::{LiveCapture, LivePlan, SNAP_BYTES};
+pub use live::{LivePlan, SNAP_BYTES};
+use source::Opened;
 pub use source::Source;
 
 /// Default limit of the memory for the flows of a capture.
@@ -28,15 +31,26 @@ pub const FLOWS_MEMORY_BYTES: u64 = 1 << 30;
 const TRACED_BYTES: u64 = 4096;
 
 /// Captures to read.
-#[derive(Debug)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PcapPlan {
     /// The sources of packets.
     pub sources: Vec<Source>,
-    /// Packet filter.
-    pub filter: Filter,
+    /// The packets to look at, as `tcpdump` would be told; empty for all.
+    pub filter: String,
     /// Memory limit for the flows of each source, including their reports. Beyond it, packets are counted but no
     /// further flow is followed.
     pub memory_bytes: u64,
+    /// Whether to explain each capture by itself, even if several hold the same connections.
+    pub separate: bool,
+}
+
+/// Explained captures.
+#[derive(Debug, Clone)]
+pub struct Captures {
+    /// Each capture, in the order of its sources.
+    pub captures: Vec<ReadCapture>,
+    /// Captures of one path at two places, compared.
+    pub pairs: Vec<CapturePair>,
 }
 
 /// Receives each packet with a finding: its number in the file from 1, the number of its connection from 0, and the
@@ -54,38 +68,52 @@ pub struct TracedCapture {
     pub broke: Option<String>,
 }
 
+impl Captures {
+    /// Whether one could not be read to its end.
+    pub fn is_broken(&self) -> bool {
+        self.captures.iter().any(|capture| capture.broke.is_some())
+    }
+}
+
 impl PcapPlan {
-    /// Reads each source to its end, or to where it breaks. `cancel` ends it; what was read so far counts.
-    pub fn run(self, cancel: &AtomicBool) -> Result<Vec<ReadCapture>, RunError> {
-        let Self { sources, filter, memory_bytes } = self;
-        sources
-            .into_iter()
-            .map(|source| Ok(explain_source(source, (&filter, memory_bytes), None, cancel)?.capture))
-            .collect()
+    /// Plans to explain a file.
+    pub fn of_file(file: PathBuf) -> Self {
+        Self {
+            sources: vec![Source::File(file)],
+            filter: String::new(),
+            memory_bytes: FLOWS_MEMORY_BYTES,
+            separate: true,
+        }
     }
 
-    /// Reads files that may be captures of one path at several places, and compares those that hold the same
-    /// connections.
-    pub fn run_compared(self, cancel: &AtomicBool) -> Result<(Vec<ReadCapture>, Vec<CapturePair>), RunError> {
-        let Self { sources, filter, memory_bytes } = self;
-        let room = (sources.len() > 1).then_some(SEGMENTS_MOST);
-        let all: Result<Vec<Logged>, RunError> = sources
+    /// Reads each source to its end, or to where it breaks, and explains its flows. `cancel` ends it; what was read so
+    /// far counts. Captures of one path at several places are compared, unless they are to be separate.
+    pub fn run(&self, watch: &mut dyn FnMut(Event<'_>), cancel: &AtomicBool) -> Result<Captures, RunError> {
+        let filter = self.filter()?;
+        let room = (self.sources.len() > 1 && !self.separate).then_some(SEGMENTS_MOST);
+        let explained: Result<Vec<Logged>, RunError> = self
+            .open(&filter, watch)?
             .into_iter()
-            .map(|source| explain_source(source, (&filter, memory_bytes), room, cancel))
+            .map(|source| explain_source(source, (&filter, self.memory_bytes), room, cancel))
             .collect();
-        Ok(capture_pairs::compared(all?))
+        let (captures, pairs) = match self.separate {
+            true => (explained?.into_iter().map(|logged| logged.capture).collect(), Vec::new()),
+            false => capture_pairs::compared(explained?),
+        };
+        Ok(Captures { captures, pairs })
     }
 
-    /// Returns the notes on each packet, in order, and for each source why it broke, if it did.
+    /// Passes on the notes on each packet, in order; returns for each source why it broke, if it did.
     pub fn notes(
-        self,
+        &self,
         each: EachPacket<'_>,
+        watch: &mut dyn FnMut(Event<'_>),
         cancel: &AtomicBool,
     ) -> Result<Vec<(String, Option<String>)>, RunError> {
-        let Self { sources, filter, memory_bytes } = self;
-        let noted = |source: Source| {
+        let filter = self.filter()?;
+        let noted = |source: Opened| {
             let name = source.name();
-            let mut analysis = Analysis::within(memory_bytes).filtered(filter.clone());
+            let mut analysis = Analysis::within(self.memory_bytes).filtered(filter.clone());
             let read = source.frames(cancel, &mut |number, frame| {
                 let found = analysis.frame(frame);
                 if let Some((stream, notes)) = found.filter(|(_, notes)| !notes.is_empty()) {
@@ -94,24 +122,37 @@ impl PcapPlan {
             })?;
             Ok((name, read.broke))
         };
-        sources.into_iter().map(noted).collect()
+        self.open(&filter, watch)?.into_iter().map(noted).collect()
     }
 
     /// Returns what tcptrace prints for each source.
-    pub fn tcptrace(self, cancel: &AtomicBool) -> Result<Vec<TracedCapture>, RunError> {
+    pub fn tcptrace(
+        &self,
+        watch: &mut dyn FnMut(Event<'_>),
+        cancel: &AtomicBool,
+    ) -> Result<Vec<TracedCapture>, RunError> {
         let most = usize::try_from(self.memory_bytes / TRACED_BYTES).unwrap_or(usize::MAX);
-        let text = |source: Source| {
+        let text = |source: Opened| {
             let name = source.name();
             let mut trace = TcpTrace::of_at_most(most).named(name.as_str());
             let read = source.frames(cancel, &mut |_, frame| trace.frame(frame))?;
             Ok(TracedCapture { name, text: trace.text(), broke: read.broke })
         };
-        self.sources.into_iter().map(text).collect()
+        self.open(&self.filter()?, watch)?.into_iter().map(text).collect()
+    }
+
+    fn filter(&self) -> Result<Filter, RunError> {
+        Filter::parse(&self.filter).map_err(|error| RunError::Request(error.to_string()))
+    }
+
+    /// Begins the captures of interfaces, and reports each.
+    fn open(&self, filter: &Filter, watch: &mut dyn FnMut(Event<'_>)) -> Result<Vec<Opened>, RunError> {
+        self.sources.iter().map(|source| source.open(filter, watch)).collect()
     }
 }
 
 fn explain_source(
-    source: Source,
+    source: Opened,
     (filter, memory_bytes): (&Filter, u64),
     room: Option<u64>,
     cancel: &AtomicBool,

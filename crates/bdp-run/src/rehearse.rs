@@ -1,18 +1,20 @@
 //! Rehearses a plan and its alternatives on the emulated twin of a measured path, by the virtual clock: what each
 //! would give, alone and with competing traffic.
 
-use bdp_lab::LabCommands;
 use bdp_model::ends::Direction;
-use bdp_model::measurement::Measurement;
 use bdp_model::record::FlowRecord;
 use bdp_model::stats::Estimate;
 use bdp_model::tuning::{
     BEFORE, Beside, Change, PLAN, Plan, Predicted, REHEARSAL_SCHEMA, Rehearsal, Rehearsed, Target, choose,
 };
 use bdp_model::twin::{Competitor, Twin, TwinVariant};
+use bdp_store::DocumentKind;
+use serde::{Deserialize, Serialize};
 
-use crate::twin::{self, TwinOptions, TwinRuns, VariantRun};
-use crate::{Event, Result, RunError};
+use crate::context::Context;
+use crate::measured_path::MeasuredPath;
+use crate::twin::{self, TwinRuns, VariantRun};
+use crate::{Result, RunError};
 
 /// Delay of the competing flow, which starts when the transfer is under way.
 const OTHERS_START_NS: u64 = 1_000_000_000;
@@ -22,93 +24,101 @@ const MOST_SEGMENTS: f64 = 150_000.0;
 const LEAST_ROUND_TRIPS: u64 = 50;
 const LEAST_NS: u64 = 4_000_000_000;
 
-/// Options of a rehearsal.
-#[derive(Debug, Clone)]
-pub struct RehearseOptions {
+/// A plan of settings to rehearse on the twin of the path that it is for.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RehearsePlan {
+    /// The measured path.
+    pub path: MeasuredPath,
+    /// The plan.
+    pub plan: Plan,
     /// Repetitions of each variant.
     pub runs: u32,
     /// Seed of the first repetition.
     pub seed: u64,
     /// Whether the transfer has the path to itself, so that the effect on competing traffic does not count.
     pub alone: bool,
-    /// What the measurement does not show of its path.
-    pub twin: TwinOptions,
     /// The command that repeats the rehearsal.
     pub command: String,
 }
 
-/// Rehearses the plan. `agents` create the guests; `watch` receives each event.
-pub fn rehearse(
-    run: Option<&str>,
-    measurement: &Measurement,
-    plan: &Plan,
-    options: &RehearseOptions,
-    agents: &dyn Fn() -> LabCommands,
-    watch: &mut dyn FnMut(Event<'_>),
-) -> Result<Rehearsal> {
-    let directions: Vec<Direction> =
-        plan.path.directions.iter().map(|direction| direction.direction).collect();
-    let mut variants = variants(plan)?;
-    let (mut repeats, mut kernel) = (Vec::new(), None);
-    let mut shown: Vec<(usize, Target)> = Vec::new();
-    for direction in directions {
-        let twin = twin::build(measurement, direction, &options.twin)?;
-        let order = TwinRuns { runs: options.runs, seed: options.seed, command: options.command.clone() };
-        let compared = twin::compare(measurement, twin, &order, agents, watch)?;
-        let figures = compared.figures.iter().find(|figures| figures.direction == direction);
-        repeats.push((
-            direction,
-            figures.is_some_and(|figures| figures.fidelity == bdp_model::twin::Fidelity::Repeats),
-        ));
-        kernel = kernel.or(compared.kernel.clone());
-        let mut twin = compared.twin;
-        shorten(&mut twin, plan, direction);
-        let mut alone = Vec::new();
-        for (index, variant) in variants.iter().enumerate() {
-            let mut made = TwinVariant::named(&variant.name);
-            for change in &variant.changes {
-                if made.with_change(change, direction) {
-                    shown.push((index, change.target.clone()));
+impl RehearsePlan {
+    /// Rehearses the plan; stores plan and prediction with the run.
+    pub fn run(&self, context: &mut Context<'_>) -> Result<Rehearsal> {
+        let rehearsal = self.rehearse(context)?;
+        self.path.keep(context, DocumentKind::Plan, &self.plan)?;
+        self.path.keep(context, DocumentKind::Rehearsal, &rehearsal)?;
+        Ok(rehearsal)
+    }
+
+    fn rehearse(&self, context: &mut Context<'_>) -> Result<Rehearsal> {
+        let agents = context.agents;
+        let (plan, measurement) = (&self.plan, &self.path.measurement);
+        let directions: Vec<Direction> =
+            plan.path.directions.iter().map(|direction| direction.direction).collect();
+        let mut variants = variants(plan)?;
+        let (mut repeats, mut kernel) = (Vec::new(), None);
+        let mut shown: Vec<(usize, Target)> = Vec::new();
+        for direction in directions {
+            context.go_on()?;
+            let twin = twin::build(measurement, direction, &self.path.twin_options())?;
+            let order = TwinRuns { runs: self.runs, seed: self.seed, command: self.command.clone() };
+            let compared = twin::compare(measurement, twin, &order, agents, context.watch)?;
+            let figures = compared.figures.iter().find(|figures| figures.direction == direction);
+            repeats.push((
+                direction,
+                figures.is_some_and(|figures| figures.fidelity == bdp_model::twin::Fidelity::Repeats),
+            ));
+            kernel = kernel.or(compared.kernel.clone());
+            let mut twin = compared.twin;
+            shorten(&mut twin, plan, direction);
+            let mut alone = Vec::new();
+            for (index, variant) in variants.iter().enumerate() {
+                let mut made = TwinVariant::named(&variant.name);
+                for change in &variant.changes {
+                    if made.with_change(change, direction) {
+                        shown.push((index, change.target.clone()));
+                    }
                 }
+                alone.push(made);
             }
-            alone.push(made);
+            let ran = twin::run_variants(&twin, &alone, &order, agents(), context.watch)?;
+            let congestion = twin.flow.congestion.clone();
+            let others = alone.iter().map(|variant| TwinVariant {
+                name: format!("{}-beside", variant.name),
+                competitor: Some(Competitor { congestion: congestion.clone(), start_ns: OTHERS_START_NS }),
+                ..variant.clone()
+            });
+            let once = TwinRuns { runs: 1, ..order };
+            let beside =
+                twin::run_variants(&twin, &others.collect::<Vec<_>>(), &once, agents(), context.watch)?;
+            for (variant, (ran, beside)) in variants.iter_mut().zip(ran.iter().zip(&beside)) {
+                let predicted = predicted(direction, ran, beside, &congestion).ok_or_else(|| {
+                    RunError::Case(format!("no repetition of '{}' was valid on the twin", variant.name))
+                })?;
+                variant.directions.push(predicted);
+            }
         }
-        let ran = twin::run_variants(&twin, &alone, &order, agents(), watch)?;
-        let congestion = twin.flow.congestion.clone();
-        let others = alone.iter().map(|variant| TwinVariant {
-            name: format!("{}-beside", variant.name),
-            competitor: Some(Competitor { congestion: congestion.clone(), start_ns: OTHERS_START_NS }),
-            ..variant.clone()
-        });
-        let once = TwinRuns { runs: 1, ..order };
-        let beside = twin::run_variants(&twin, &others.collect::<Vec<_>>(), &once, agents(), watch)?;
-        for (variant, (ran, beside)) in variants.iter_mut().zip(ran.iter().zip(&beside)) {
-            let predicted = predicted(direction, ran, beside, &congestion).ok_or_else(|| {
-                RunError::Case(format!("no repetition of '{}' was valid on the twin", variant.name))
-            })?;
-            variant.directions.push(predicted);
+        for (index, variant) in variants.iter_mut().enumerate() {
+            let missing = variant.changes.iter().map(|change| &change.target);
+            let missing =
+                missing.filter(|target| !shown.iter().any(|(i, shown)| *i == index && shown == *target));
+            variant.not_shown = missing.cloned().collect();
         }
+        let choice = choose(&variants, self.alone).map(|variant| variant.name.clone());
+        Ok(Rehearsal {
+            schema: REHEARSAL_SCHEMA.to_owned(),
+            bdp: env!("CARGO_PKG_VERSION").to_owned(),
+            run: self.path.run.clone(),
+            kernel,
+            runs: self.runs,
+            seed: self.seed,
+            alone: self.alone,
+            repeats,
+            plan: plan.clone(),
+            variants,
+            choice,
+        })
     }
-    for (index, variant) in variants.iter_mut().enumerate() {
-        let missing = variant.changes.iter().map(|change| &change.target);
-        let missing =
-            missing.filter(|target| !shown.iter().any(|(i, shown)| *i == index && shown == *target));
-        variant.not_shown = missing.cloned().collect();
-    }
-    let choice = choose(&variants, options.alone).map(|variant| variant.name.clone());
-    Ok(Rehearsal {
-        schema: REHEARSAL_SCHEMA.to_owned(),
-        bdp: env!("CARGO_PKG_VERSION").to_owned(),
-        run: run.map(str::to_owned),
-        kernel,
-        runs: options.runs,
-        seed: options.seed,
-        alone: options.alone,
-        repeats,
-        plan: plan.clone(),
-        variants,
-        choice,
-    })
 }
 
 /// The path as it is, the plan, and its alternatives.

@@ -18,6 +18,8 @@ use bdp_model::measurement::SshRequest;
 use bdp_model::plain::of_json;
 use serde::{Deserialize, Serialize};
 
+/// The hidden subcommand that runs there; the address and the port to listen on follow.
+pub const SUBCOMMAND: &str = "__far";
 /// How long the login may take: a person's password and the connection of `ssh`.
 const LOGIN_DEADLINE: Duration = Duration::from_secs(120);
 /// How long the upload of the program may take.
@@ -93,7 +95,7 @@ pub enum SshError {
     #[error("read this program (/proc/self/exe): {0}")]
     Program(io::Error),
     /// The cancel flag was raised.
-    #[error("cancelled")]
+    #[error("measure by ssh: cancelled")]
     Cancelled,
 }
 
@@ -113,8 +115,6 @@ pub struct FarEnd {
 pub struct SshPlan {
     /// The request as recorded: destination, options before all others, and route of the data.
     pub request: SshRequest,
-    /// The hidden subcommand to run there; the port and the address to listen on are appended.
-    pub subcommand: String,
     /// Random bits that choose the port of a tunnel.
     pub random: u32,
 }
@@ -127,8 +127,7 @@ impl FarEnd {
                 Some(host) => host.clone(),
                 None => configured_host(plan)?,
             };
-            let mut ssh =
-                Ssh::run(plan, &[], &far_command(plan, plan.request.data_port.unwrap_or(0), "[::]"))?;
+            let mut ssh = Ssh::run(plan, &[], &far_command(plan.request.data_port.unwrap_or(0), "[::]"))?;
             let listening = ssh.bring_up(cancel)?;
             return Ok(Self { _ssh: ssh, host, port: listening.port, token: listening.token });
         }
@@ -142,7 +141,7 @@ impl FarEnd {
                 plan.request.data_port.unwrap_or(TUNNEL_PORTS.start + u16::try_from(offset).unwrap_or(0));
             let forward = format!("127.0.0.1:{near}:127.0.0.1:{far}");
             let tunnel = ["-o", "ExitOnForwardFailure=yes", "-L", &forward].map(str::to_owned);
-            let mut ssh = Ssh::run(plan, &tunnel, &far_command(plan, far, "127.0.0.1"))?;
+            let mut ssh = Ssh::run(plan, &tunnel, &far_command(far, "127.0.0.1"))?;
             match ssh.bring_up(cancel) {
                 Ok(listening) => {
                     return Ok(Self {
@@ -184,8 +183,8 @@ fn configured_host(plan: &SshPlan) -> Result<String, SshError> {
     })
 }
 
-fn far_command(plan: &SshPlan, port: u16, address: &str) -> String {
-    format!("{} {address}:{port}", plan.subcommand)
+fn far_command(port: u16, address: &str) -> String {
+    format!("{SUBCOMMAND} {address}:{port}")
 }
 
 /// Returns the remote shell script, for any POSIX shell. It must not contain a single quote: the user's shell there,

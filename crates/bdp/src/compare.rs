@@ -9,6 +9,7 @@ use bdp_model::comparison::THRESHOLD;
 use bdp_model::run_comparison::{Metric, Outcomes};
 use bdp_report::{About, ComparedText, Side};
 use bdp_run::compare::{ComparePlan, RunFigures};
+use bdp_run::context::Context;
 use bdp_run::job::{Job, Results};
 use bdp_store::RunInfo;
 use serde_json::Value;
@@ -123,7 +124,7 @@ impl CompareArgs {
         };
         let threshold = plan.threshold;
         let never = AtomicBool::new(false);
-        let ended = Job::Compare(Box::new(plan)).run(guest::commands(), None, &mut |_| {}, &never);
+        let ended = Job::Compare(Box::new(plan)).run(Context::new(&guest::commands, &mut |_| {}, &never));
         let exit = Exit::of(&ended, self.strict);
         ended.result.map_err(|error| exit::usage(error.to_string()))?;
         let Results::Compared(Some(compared)) = ended.results else { return Ok(exit) };

@@ -13,7 +13,7 @@ use bdp_wire::proof::hex;
 use bdp_wire::session::Limits;
 
 /// The hidden subcommand.
-pub const NAME: &str = "__far";
+pub const NAME: &str = bdp_run::ssh::SUBCOMMAND;
 
 /// Serves until standard input ends. Prints its address, or why it can't serve, as a line of JSON.
 pub fn run(listen: Option<&str>) -> ExitCode {

@@ -1,29 +1,29 @@
 //! `bdp fix`: the whole loop to one host: measure, explain, rehearse, apply, verify, keep or revert.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::sync::atomic::Ordering;
 
-use anyhow::Context;
 use bdp_model::Rate;
-use bdp_model::ends::{Direction, End};
-use bdp_model::measurement::MeasureRequest;
-use bdp_model::tuning::{Change, Plan, Rehearsal, Verification};
+use bdp_model::ends::Direction;
+use bdp_model::measurement::{MeasureRequest, Measurement};
+use bdp_model::tuning::Plan;
 use bdp_model::units::{Nanos, format_bps};
 use bdp_report::tuning;
-use bdp_run::fix::{FixNews, FixOptions, FixStage, FixSteps, Fixed, Journals, Measured as FixMeasured, fix};
-use bdp_tune::{ApplyOptions, ConfirmOptions, HostWorld, RevertOptions};
-use bdp_wire::tuning::TuneOrder;
+use bdp_run::context::{Context, StoreAt};
+use bdp_run::fix::FixPlan;
+use bdp_run::job::Job;
+use bdp_run::{Event, Journals, Question, Stage};
 
 use crate::exit::{self, Exit, Outcome};
-use crate::measure::again::AccessArgs;
-use crate::measure::target;
+use crate::measure::access::AccessArgs;
+use crate::measure::live::Live;
+use crate::measure::{NOTHING, end_if_asked, refusal, target};
 use crate::output::{self, print, style};
 use crate::question::{ask, can_ask};
 use crate::store::StoreArgs;
-use crate::tune::far::Far;
-use crate::tune::measured::{Measured, MeasuredArgs};
-use crate::tune::places::{PlaceArgs, refused};
-use crate::{arguments, guest, help, interrupt, rehearse, token, verify};
+use crate::tune::places::PlaceArgs;
+use crate::{arguments, command_line, guest, help, interrupt, token, verify};
 
 /// Arguments of `bdp fix`.
 #[derive(clap::Args)]
@@ -90,17 +90,50 @@ impl FixArgs {
                 "no terminal to ask on; use --yes to apply the change chosen by the rehearsal without asking",
             ));
         }
-        let options = FixOptions {
-            request: self.request()?,
-            is_rate_known: self.rate.is_some(),
-            asks_nothing: self.yes,
+        let Some(mut store) = self.store.open()? else {
+            return Err(exit::usage("'bdp fix' needs a store for its runs and predictions: --store PATH"));
         };
-        let mut command =
-            Command { args: &self, request: &options.request, run: None, ends: Ends::default() };
-        Ok(match fix(&options, &mut command)? {
-            Fixed::Done => Exit::Done,
-            Fixed::Missed => Exit::Missed,
-        })
+        let mut world = self.places.world()?;
+        let plan = FixPlan {
+            request: self.request()?,
+            credentials: self.access.credentials()?,
+            tune_token: token::find_tune(self.tune_token.as_deref(), self.tune_token_file.as_deref())?,
+            direction: self.direction,
+            rate_bps: self.rate.map(|rate| rate.as_bps() as f64),
+            runs: self.runs,
+            alone: self.alone,
+            keep_for: self.keep_for,
+            asks_nothing: self.yes,
+            command: command_line::typed(),
+        };
+        let host = plan.request.host.clone();
+        let cancel = interrupt::cancel_instead();
+        let mut face = Face::new(&self);
+        let seen = RefCell::new(&mut face);
+        let mut watch = |event: Event<'_>| {
+            let mut face = seen.borrow_mut();
+            // Without a reader nothing more is to be changed.
+            if let Err(error) = face.show(&event) {
+                face.broke = Some(error);
+                cancel.store(true, Ordering::Relaxed);
+            }
+        };
+        let mut answer = |question: &Question<'_>| seen.borrow().ask(question);
+        let context = Context {
+            world: Some(&mut world),
+            answer: Some(&mut answer),
+            store: Some(StoreAt::of(&mut store)),
+            ..Context::new(&guest::commands, &mut watch, cancel)
+        };
+        let ended = Job::Fix(Box::new(plan)).run(context);
+        face.live = None;
+        if let Some(error) = face.broke.take() {
+            return Err(error);
+        }
+        end_if_asked(cancel, if face.run.is_none() { NOTHING } else { "" });
+        let exit = Exit::of(&ended, false);
+        ended.result.map_err(|error| refusal(error, &host))?;
+        Ok(exit)
     }
 
     fn request(&self) -> anyhow::Result<MeasureRequest> {
@@ -115,215 +148,129 @@ impl FixArgs {
     }
 }
 
-/// The steps of the loop, as the command line configures them.
-struct Command<'a> {
+/// Shows the loop as lines, and asks on the terminal.
+struct Face<'a> {
     args: &'a FixArgs,
-    request: &'a MeasureRequest,
-    run: Option<Planned>,
-    ends: Ends,
+    stage: Stage,
+    live: Option<Live>,
+    /// The first measurement's run.
+    run: Option<String>,
+    plan: Option<Plan>,
+    /// The newest measurement.
+    measured: Option<Measurement>,
+    /// Why nothing more can be printed.
+    broke: Option<anyhow::Error>,
 }
 
-/// The run that the plan is for.
-struct Planned {
-    id: String,
-    args: MeasuredArgs,
-    measured: Option<Measured>,
-}
+impl<'a> Face<'a> {
+    const fn new(args: &'a FixArgs) -> Self {
+        Self { args, stage: Stage::Measure, live: None, run: None, plan: None, measured: None, broke: None }
+    }
 
-/// Both ends, as far as they may be changed.
-#[derive(Default)]
-struct Ends {
-    near: Option<HostWorld>,
-    far: Option<Far>,
-}
-
-impl FixSteps for Command<'_> {
-    type Error = anyhow::Error;
-
-    fn begin(&mut self, stage: FixStage) {
-        let name = match stage {
-            FixStage::Measure => "measure",
-            FixStage::Capacity(streams) => {
-                return output::note(&format!("== measure with {streams} streams, to find the path's rate"));
+    fn show(&mut self, event: &Event<'_>) -> Outcome {
+        let text = match event {
+            Event::Stage { stage, streams } => {
+                self.begin(*stage, *streams);
+                return Ok(Exit::Done);
             }
-            FixStage::Plan => "plan",
-            FixStage::Rehearse => "rehearse",
-            FixStage::Apply => "apply",
-            FixStage::Verify => "verify",
+            Event::MeasurementEnded { run, measurement } => {
+                self.live = None;
+                // One that broke is an error of the loop.
+                if measurement.error.is_some() {
+                    return Ok(Exit::Done);
+                }
+                self.measured(run.as_deref(), measurement)
+            }
+            Event::Plan { plan } => {
+                self.plan = Some(plan.clone().into_owned());
+                if !plan.changes.is_empty() {
+                    return Ok(Exit::Done);
+                }
+                tuning::plan(plan, &style())
+            }
+            Event::NotRehearsed { why } => {
+                output::note(&format!("note: not rehearsed: {}", output::tame(why)));
+                self.plan.as_ref().map(|plan| tuning::plan(plan, &style())).unwrap_or_default()
+            }
+            Event::Rehearsed { rehearsal } => tuning::rehearsal(rehearsal, &style()),
+            Event::LeftToOwner { changes } => self.left_to_owner(*changes),
+            Event::NothingApplied => "nothing was applied\n".to_owned(),
+            Event::Applied { journals } => applied_line(*journals, self.args.keep_for),
+            Event::Verified { verification } => match &self.measured {
+                Some(now) => verify::text(verification, now),
+                None => return Ok(Exit::Done),
+            },
+            Event::Kept => "kept until the next boot; 'bdp tune revert' reverts it\n".to_owned(),
+            Event::PutBack { settings: count } => format!("reverted: {} as before\n", settings(*count)),
+            other => {
+                self.live.iter_mut().for_each(|live| live.show(other));
+                return Ok(Exit::Done);
+            }
+        };
+        print(&text)
+    }
+
+    fn begin(&mut self, stage: Stage, streams: Option<u32>) {
+        let name = match stage {
+            Stage::Measure => "measure".to_owned(),
+            Stage::Capacity => {
+                format!("measure with {} streams, to find the path's rate", streams.unwrap_or(1))
+            }
+            Stage::Plan => "plan".to_owned(),
+            Stage::Rehearse => "rehearse".to_owned(),
+            Stage::Apply => "apply".to_owned(),
+            Stage::Verify => "verify".to_owned(),
         };
         output::note(&format!("== {name}"));
+        self.stage = stage;
+        self.live = matches!(stage, Stage::Measure | Stage::Capacity | Stage::Verify).then(|| Live::new(1));
     }
 
-    fn tell(&mut self, news: FixNews<'_>) -> anyhow::Result<()> {
-        let text = match news {
-            FixNews::Capacity(shown) => capacity_line(shown),
-            FixNews::Plan(plan) => tuning::plan(plan, &style()),
-            FixNews::Rehearsed(rehearsal) => tuning::rehearsal(rehearsal, &style()),
-            FixNews::LeftToOwner(plan, count) => self.left_to_owner(plan, count)?,
-            FixNews::NothingApplied => "nothing was applied\n".to_owned(),
-            FixNews::Applied(journals) => applied_line(journals, self.args.keep_for),
-            FixNews::Kept => "kept until the next boot; 'bdp tune revert' reverts it\n".to_owned(),
-            FixNews::PutBack(count) => format!("reverted: {} as before\n", settings(count)),
-        };
-        print(&text).map(drop)
-    }
-
-    fn measure(&mut self, request: &MeasureRequest) -> anyhow::Result<FixMeasured> {
-        let store = &self.args.store;
-        let (run, measurement) = self.args.access.measure(request, None, store)?;
-        print(&bdp_report::measurements_text(
-            std::slice::from_ref(&measurement),
-            run.as_deref(),
-            store.given().as_deref(),
-            &style(),
-        ))?;
-        let Some(id) = run.clone() else {
-            return Err(exit::usage("'bdp fix' needs a store for its runs and predictions: --store PATH"));
-        };
-        let args = MeasuredArgs {
-            run: run.clone(),
-            also: Vec::new(),
-            rate: self.args.rate,
-            direction: self.args.direction,
-            store: store.clone(),
-        };
-        self.run = Some(Planned { id, args, measured: None });
-        Ok(FixMeasured { run, measurement })
-    }
-
-    fn measure_capacity(&mut self, request: &MeasureRequest) -> anyhow::Result<FixMeasured> {
-        let label = Some("capacity".to_owned());
-        let (run, measurement) = self.args.access.measure(request, label, &self.args.store)?;
-        Ok(FixMeasured { run, measurement })
-    }
-
-    fn plan(&mut self, capacity: Option<&str>) -> anyhow::Result<Plan> {
-        let planned = self.run.as_mut().context("it was measured")?;
-        planned.args.also = capacity.map(str::to_owned).into_iter().collect();
-        let measured = planned.measured.insert(planned.args.find()?);
-        Ok(rehearse::plan(measured, &planned.args))
-    }
-
-    fn can_rehearse(&mut self) -> bool {
-        let obstacle = guest::obstacle();
-        if let Some(obstacle) = &obstacle {
-            output::note(&format!("note: not rehearsed: {obstacle}"));
-        }
-        obstacle.is_none()
-    }
-
-    fn rehearse(&mut self, plan: &Plan) -> anyhow::Result<Rehearsal> {
-        let (measured, args) = self.planned()?;
-        let how = rehearse::How { runs: self.args.runs, seed: 1, alone: self.args.alone };
-        rehearse::rehearse(measured, args, plan, how)
-    }
-
-    fn may_change_far(&mut self) -> anyhow::Result<bool> {
-        let token = token::find_tune(self.args.tune_token.as_deref(), self.args.tune_token_file.as_deref())?;
-        self.ends.far = token.map(|token| Far::of(&self.args.host, self.request, token));
-        Ok(self.ends.far.is_some())
-    }
-
-    fn wants(&mut self, plan: &Plan, change: &Change) -> bool {
-        ask(&format!("apply {}? [y/N] ", tuning::change_line(plan, change)))
-    }
-
-    fn prepare(&mut self) -> anyhow::Result<()> {
-        self.ends.near = Some(self.args.places.world()?);
-        Ok(())
-    }
-
-    fn apply(&mut self, end: End, changes: Vec<Change>) -> anyhow::Result<Option<u32>> {
-        match end {
-            End::Near => {
-                let options = ApplyOptions {
-                    keep_for: Some(Duration::from_nanos(self.args.keep_for.as_ns())),
-                    cancelled: Some(interrupt::cancel_instead()),
-                    ..ApplyOptions::default()
-                };
-                let applied = bdp_tune::apply(self.ends.near()?, &changes, &options)
-                    .map_err(|refusal| refused("fix", &refusal))?;
-                Ok(applied.journal.map(|journal| journal.id))
+    fn measured(&mut self, run: Option<&str>, measurement: &Measurement) -> String {
+        self.measured = Some(measurement.clone());
+        match self.stage {
+            Stage::Capacity => capacity_line(run, measurement),
+            Stage::Measure => {
+                self.run = run.map(str::to_owned);
+                let store = self.args.store.given();
+                let all = std::slice::from_ref(measurement);
+                bdp_report::measurements_text(all, run, store.as_deref(), &style())
             }
-            End::Far => {
-                let order = TuneOrder { changes, keep_for: self.args.keep_for, force: false };
-                Ok(self.ends.far()?.apply(&order)?.journal)
-            }
+            // Its verdicts follow.
+            Stage::Plan | Stage::Rehearse | Stage::Apply | Stage::Verify => String::new(),
         }
     }
 
-    fn verify(&mut self, rehearsal: Option<&Rehearsal>) -> anyhow::Result<Verification> {
-        let (measured, args) = self.planned()?;
-        let (verification, now) = verify::verify(measured, rehearsal, args, &self.args.access)?;
-        print(&verify::text(&verification, &now))?;
-        Ok(verification)
-    }
-
-    fn wants_to_keep(&mut self) -> bool {
-        ask("keep it? [y/N] ")
-    }
-
-    fn keep(&mut self, end: End, journal: u32) -> anyhow::Result<()> {
-        match end {
-            End::Near => {
-                let options = ConfirmOptions { persist: false, only: Some(journal) };
-                bdp_tune::confirm(self.ends.near()?, options)
-                    .map(drop)
-                    .map_err(|refusal| refused("keep", &refusal))
+    fn ask(&self, question: &Question<'_>) -> bool {
+        match (question, &self.plan) {
+            (Question::Apply { change }, Some(plan)) => {
+                ask(&format!("apply {}? [y/N] ", tuning::change_line(plan, change)))
             }
-            End::Far => self.ends.far()?.keep(journal).map(drop),
+            (Question::Apply { .. }, None) => false,
+            (Question::Keep, _) => ask("keep it? [y/N] "),
         }
     }
 
-    fn put_back(&mut self, end: End, journal: u32) -> anyhow::Result<usize> {
-        match end {
-            End::Near => {
-                let options = RevertOptions { only: Some(journal), ..RevertOptions::default() };
-                let reverted = bdp_tune::revert(self.ends.near()?, options)
-                    .map_err(|refusal| refused("revert", &refusal))?;
-                Ok(reverted.put_back.len())
-            }
-            End::Far => self.ends.far()?.put_back(journal),
-        }
-    }
-}
-
-impl Command<'_> {
-    fn planned(&self) -> anyhow::Result<(&Measured, &MeasuredArgs)> {
-        let planned = self.run.as_ref().context("it was measured")?;
-        Ok((planned.measured.as_ref().context("it was planned")?, &planned.args))
-    }
-
-    /// Instructions for the owner of the remote end to make the changes.
-    fn left_to_owner(&self, plan: &Plan, count: usize) -> anyhow::Result<String> {
-        let name = plan.far.as_ref().map_or_else(|| self.args.host.clone(), |far| output::tame(&far.name));
-        let run = &self.run.as_ref().context("it was measured")?.id;
-        Ok(format!(
-            "{} of {name}: start 'bdp serve --allow-tune' there and give --tune-token here to let bdp make {}; or 'bdp tune export {run}{} --as sh --end far' writes a script\n",
+    /// Instructions for the owner of the far end to make the changes.
+    fn left_to_owner(&self, count: usize) -> String {
+        let far = self.plan.as_ref().and_then(|plan| plan.far.as_ref());
+        let name = far.map_or_else(|| self.args.host.clone(), |far| output::tame(&far.name));
+        format!(
+            "{} of {name}: start 'bdp serve --allow-tune' there and give --tune-token here to let bdp make {}; or 'bdp tune export {}{} --as sh --end far' writes a script\n",
             settings(count),
             if count == 1 { "it" } else { "them" },
+            self.run.as_deref().unwrap_or("RUN"),
             self.args.store.option()
-        ))
+        )
     }
 }
 
-impl Ends {
-    fn near(&mut self) -> anyhow::Result<&mut HostWorld> {
-        self.near.as_mut().context("this host may be changed")
-    }
-
-    fn far(&self) -> anyhow::Result<&Far> {
-        self.far.as_ref().context("the far end may be changed")
-    }
-}
-
-fn capacity_line(shown: &FixMeasured) -> String {
-    let goodputs = shown
-        .measurement
+fn capacity_line(run: Option<&str>, measurement: &Measurement) -> String {
+    let goodputs = measurement
         .directions
         .iter()
         .map(|direction| format!("{} {}", direction.direction.name(), format_bps(direction.goodput_bps)));
-    format!("{} (run {})\n", goodputs.collect::<Vec<_>>().join(", "), shown.run.as_deref().unwrap_or("-"))
+    format!("{} (run {})\n", goodputs.collect::<Vec<_>>().join(", "), run.unwrap_or("-"))
 }
 
 fn applied_line(journals: Journals, keep_for: Nanos) -> String {

@@ -34,6 +34,7 @@ mod ping;
 mod program;
 mod prose;
 mod question;
+mod refusal;
 mod rehearse;
 mod report;
 mod roff;

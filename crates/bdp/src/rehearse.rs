@@ -1,18 +1,19 @@
 //! `bdp rehearse`: a plan and its alternatives on the emulated twin of a measured path.
 
+use std::sync::atomic::AtomicBool;
+
 use bdp_model::ends::End;
-use bdp_model::tuning::{Plan, Rehearsal};
-use bdp_run::rehearse::{self, RehearseOptions};
-use bdp_run::tuning::{self, Wish};
-use bdp_run::twin::TwinOptions;
-use bdp_store::DocumentKind;
+use bdp_run::Event;
+use bdp_run::context::Context;
+use bdp_run::job::{Job, Results};
+use bdp_run::rehearse::RehearsePlan;
 use serde_json::json;
 
 use crate::exit::{Exit, Outcome};
 use crate::output::{print, style};
-use crate::tune::measured::{Measured, MeasuredArgs};
-use crate::twin::refusal;
-use crate::{command_line, guest};
+use crate::store::of_job;
+use crate::tune::measured::MeasuredArgs;
+use crate::{command_line, guest, refusal};
 
 /// Arguments of `bdp rehearse`.
 #[derive(clap::Args)]
@@ -45,14 +46,28 @@ impl RehearseArgs {
     /// Plans, rehearses, stores the prediction and prints it.
     pub fn run(self) -> Outcome {
         let measured = self.measured.find()?;
-        let plan = plan(&measured, &self.measured);
-        let how = How { runs: self.runs, seed: self.seed, alone: self.alone };
-        let rehearsal = rehearse(&measured, &self.measured, &plan, how)?;
+        let plan = RehearsePlan {
+            plan: measured.path.plan(self.measured.direction),
+            path: measured.path,
+            runs: self.runs,
+            seed: self.seed,
+            alone: self.alone,
+            command: command_line::typed(),
+        };
+        let run = plan.path.run.clone();
+        let mut store = if plan.path.is_stored { self.measured.store.open()? } else { None };
+        let never = AtomicBool::new(false);
+        let mut quiet = |_: Event<'_>| {};
+        let context = Context::new(&guest::commands, &mut quiet, &never).storing(of_job(&mut store));
+        let ended = Job::Rehearse(Box::new(plan)).run(context);
+        let exit = Exit::of(&ended, false);
+        ended.result.map_err(refusal::of)?;
+        let Results::Rehearsed(Some(rehearsal)) = ended.results else { return Ok(exit) };
         if self.json {
             print(&format!("{:#}\n", json!(rehearsal)))?;
         } else {
             print(&bdp_report::tuning::rehearsal(&rehearsal, &style()))?;
-            if let (Some(run), Some(chosen)) = (measured.run(), rehearsal.chosen()) {
+            if let (Some(run), Some(chosen)) = (run, rehearsal.chosen()) {
                 let store = self.measured.store.option();
                 let is_near = chosen.changes.iter().any(|change| change.end == End::Near);
                 let first = match is_near {
@@ -63,56 +78,6 @@ impl RehearseArgs {
                 print(&format!("next        {first} | bdp verify {run}{store}\n"))?;
             }
         }
-        Ok(if rehearsal.choice.is_some() { Exit::Done } else { Exit::Missed })
+        Ok(exit)
     }
-}
-
-/// Builds the plan of a run.
-pub fn plan(measured: &Measured, args: &MeasuredArgs) -> Plan {
-    let rate_bps = args.rate.map(|rate| tuning::goodput_of(rate.as_bps() as f64));
-    let wish = Wish { rate_bps, direction: args.direction };
-    tuning::plan(measured.run(), &measured.measurement, &measured.others, &wish)
-}
-
-/// Options of a rehearsal.
-#[derive(Debug, Clone, Copy)]
-pub struct How {
-    /// Repetitions of each variant.
-    pub runs: u32,
-    /// Seed of the first repetition.
-    pub seed: u64,
-    /// Whether the transfer has the path to itself.
-    pub alone: bool,
-}
-
-/// Rehearses a plan, and stores plan and prediction with the run.
-pub fn rehearse(
-    measured: &Measured,
-    args: &MeasuredArgs,
-    plan: &Plan,
-    how: How,
-) -> anyhow::Result<Rehearsal> {
-    let How { runs, seed, alone } = how;
-    let options = RehearseOptions {
-        runs,
-        seed,
-        alone,
-        twin: TwinOptions {
-            rate_bps: args.rate.map(|rate| rate.as_bps() as f64),
-            also: measured.others.last().cloned().map(Box::new),
-        },
-        command: command_line::typed(),
-    };
-    let rehearsal = rehearse::rehearse(
-        measured.run(),
-        &measured.measurement,
-        plan,
-        &options,
-        &guest::commands,
-        &mut |_| {},
-    )
-    .map_err(refusal)?;
-    measured.keep(&args.store, DocumentKind::Plan, json!(plan))?;
-    measured.keep(&args.store, DocumentKind::Rehearsal, json!(rehearsal))?;
-    Ok(rehearsal)
 }

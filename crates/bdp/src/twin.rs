@@ -1,20 +1,23 @@
 //! `bdp twin`: a measured path as an emulated one, run and compared with the measurement.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 use bdp_model::Rate;
 use bdp_model::ends::Direction;
 use bdp_model::measurement::Measurement;
-use bdp_model::twin::{Compared, TWIN_SCHEMA, TwinReport};
-use bdp_run::RunError;
-use bdp_run::twin::{TwinOptions, TwinRuns, build, compare};
-use bdp_store::DocumentKind;
+use bdp_model::twin::Compared;
+use bdp_run::Event;
+use bdp_run::context::Context;
+use bdp_run::job::{Job, Results};
+use bdp_run::measured_path::MeasuredPath;
+use bdp_run::twin::TwinPlan;
 
-use crate::exit::{self, Outcome};
+use crate::exit::{self, Exit, Outcome};
 use crate::found::{Found, Kept};
-use crate::output::{print, style, tame};
-use crate::store::{StoreArgs, refuse};
-use crate::{command_line, guest};
+use crate::output::{print, style};
+use crate::store::{StoreArgs, of_job};
+use crate::{command_line, guest, refusal};
 
 /// Default number of repetitions.
 const RUNS: u32 = 3;
@@ -79,49 +82,41 @@ impl TwinArgs {
     /// Builds the twin, runs it and prints both.
     pub fn run(self) -> Outcome {
         let found = Found::find(self.run.as_deref(), &self.store)?;
-        let run = found.run().map(str::to_owned);
-        let stored = found.file.is_none();
+        let (run, is_stored) = (found.run().map(str::to_owned), found.file.is_none());
         let measurement = measured(found)?;
         let also = self.also.as_deref().map(|also| Found::find(Some(also), &self.store)).transpose()?;
-        let also = also.map(measured).transpose()?.map(Box::new);
-        let mut report = TwinReport {
-            schema: TWIN_SCHEMA.to_owned(),
-            bdp: env!("CARGO_PKG_VERSION").to_owned(),
-            run: run.clone(),
-            twins: Vec::new(),
+        let directions = self.directions(&measurement)?;
+        let plan = TwinPlan {
+            path: MeasuredPath {
+                run,
+                is_stored,
+                measurement,
+                others: also.map(measured).transpose()?.into_iter().collect(),
+                rate_bps: self.rate.map(|rate| rate.as_bps() as f64),
+            },
+            directions,
+            derive_only: self.no_run,
+            runs: self.runs,
+            seed: self.seed,
+            command: command_line::typed(),
         };
-        for direction in self.directions(&measurement)? {
-            let options =
-                TwinOptions { rate_bps: self.rate.map(|rate| rate.as_bps() as f64), also: also.clone() };
-            report.twins.push(self.one(&measurement, direction, &options)?);
-        }
+        let mut store = if is_stored && !self.no_run { self.store.open()? } else { None };
+        let never = AtomicBool::new(false);
+        let mut quiet = |_: Event<'_>| {};
+        let context = Context::new(&guest::commands, &mut quiet, &never).storing(of_job(&mut store));
+        let ended = Job::Twin(Box::new(plan)).run(context);
+        let exit = Exit::of(&ended, false);
+        ended.result.map_err(refusal::of)?;
+        let Results::Twins(Some(report)) = ended.results else { return Ok(exit) };
         if let Some(path) = &self.output {
             write(path, &report.twins)?;
-        }
-        if let Some(run) = run.filter(|_| stored && !self.no_run) {
-            self.store.keep(&run, DocumentKind::Twin, serde_json::to_value(&report)?)?;
         }
         let text = match self.json {
             true => format!("{:#}\n", serde_json::to_value(&report)?),
             false => bdp_report::twin_text(&report, &style()),
         };
         print(&text)?;
-        let differs = report.twins.iter().any(|twin| !twin.repeats());
-        Ok(if differs { exit::Exit::Missed } else { exit::Exit::Done })
-    }
-
-    fn one(
-        &self,
-        measurement: &Measurement,
-        direction: Direction,
-        options: &TwinOptions,
-    ) -> anyhow::Result<Compared> {
-        let twin = build(measurement, direction, options).map_err(refusal)?;
-        if self.no_run {
-            return Ok(Compared::unrun(twin, self.runs, self.seed));
-        }
-        let order = TwinRuns { runs: self.runs, seed: self.seed, command: command_line::typed() };
-        compare(measurement, twin, &order, &guest::commands, &mut |_| {}).map_err(refusal)
+        Ok(exit)
     }
 
     /// Directions that have a twin: one of two measured at once.
@@ -175,13 +170,4 @@ fn write(path: &Path, twins: &[Compared]) -> anyhow::Result<()> {
         std::fs::write(&file, &twin.scenario).map_err(|error| failed(&file, error))?;
     }
     Ok(())
-}
-
-/// Turns an error of a twin's runs into one with an exit code.
-pub fn refusal(error: RunError) -> anyhow::Error {
-    match error {
-        RunError::Store(error) => refuse(error),
-        RunError::Request(text) => exit::usage(text),
-        error => exit::environment(tame(&error.to_string())),
-    }
 }

@@ -2,13 +2,21 @@
 
 use bdp_model::measurement::Measurement;
 use bdp_model::tuning::{Rehearsal, Verification};
+use bdp_run::Event;
+use bdp_run::context::Context;
+use bdp_run::job::{Job, Results};
+use bdp_run::verify::VerifyPlan;
 use bdp_store::DocumentKind;
 use serde_json::json;
 
 use crate::exit::{Exit, Outcome};
-use crate::measure::again::AccessArgs;
+use crate::measure::access::AccessArgs;
+use crate::measure::live::Live;
+use crate::measure::{NOTHING, end_if_asked, refusal};
 use crate::output::{print, style};
-use crate::tune::measured::{Measured, MeasuredArgs};
+use crate::store::of_job;
+use crate::tune::measured::MeasuredArgs;
+use crate::{command_line, guest, interrupt};
 
 /// Arguments of `bdp verify`.
 #[derive(clap::Args)]
@@ -35,19 +43,35 @@ pub struct VerifyArgs {
 impl VerifyArgs {
     /// Measures again, judges, stores and prints.
     pub fn run(self) -> Outcome {
-        let args = MeasuredArgs::of(self.run, self.store);
-        let measured = args.find()?;
+        let measured = MeasuredArgs::of(self.run, self.store.clone()).find()?;
         let rehearsal = measured.found.newest_document(DocumentKind::Rehearsal);
         // A prediction of another version is ignored.
         let rehearsal =
             rehearsal.and_then(|kept| serde_json::from_value::<Rehearsal>(kept.document.clone()).ok());
-        let (verification, now) = verify(&measured, rehearsal.as_ref(), &args, &self.access)?;
+        let host = measured.path.measurement.request.host.clone();
+        let plan = VerifyPlan {
+            path: measured.path,
+            rehearsal,
+            credentials: self.access.credentials()?,
+            command: command_line::typed(),
+        };
+        let mut store = self.store.open()?;
+        let cancel = interrupt::cancel_instead();
+        let mut live = Live::new(1);
+        let mut watch = |event: Event<'_>| live.show(&event);
+        let context = Context::new(&guest::commands, &mut watch, cancel).storing(of_job(&mut store));
+        let ended = Job::Verify(Box::new(plan)).run(context);
+        live.end();
+        end_if_asked(cancel, NOTHING);
+        let exit = Exit::of(&ended, false);
+        ended.result.map_err(|error| refusal(error, &host))?;
+        let Results::Verified(Some(verified)) = ended.results else { return Ok(exit) };
         if self.json {
-            print(&format!("{:#}\n", json!(verification)))?;
+            print(&format!("{:#}\n", json!(verified.verification)))?;
         } else {
-            print(&text(&verification, &now))?;
+            print(&text(&verified.verification, &verified.now))?;
         }
-        Ok(if verification.missed() { Exit::Missed } else { Exit::Done })
+        Ok(exit)
     }
 }
 
@@ -58,21 +82,4 @@ pub fn text(verification: &Verification, now: &Measurement) -> String {
         text.push_str(&bdp_report::explanation::measurements(std::slice::from_ref(now), &style()));
     }
     text
-}
-
-/// Measures the run's request again, and stores the result of the change with the run.
-pub fn verify(
-    measured: &Measured,
-    rehearsal: Option<&Rehearsal>,
-    args: &MeasuredArgs,
-    access: &AccessArgs,
-) -> anyhow::Result<(Verification, Measurement)> {
-    let run = measured.run();
-    let label = run.map(|run| format!("verify {run}"));
-    let (again, now) = access.measure(&measured.measurement.request, label, &args.store)?;
-    let mut verification = Verification::of(&measured.measurement, &now, rehearsal);
-    verification.run = run.map(str::to_owned);
-    verification.again = again;
-    measured.keep(&args.store, DocumentKind::Verification, json!(verification))?;
-    Ok((verification, now))
 }

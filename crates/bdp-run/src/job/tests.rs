@@ -3,6 +3,8 @@ use std::collections::BTreeMap;
 
 use bdp_agent::ping::PingProgress;
 use bdp_flow::session::progress::{ArrivalReading, Progress, Stage};
+use bdp_model::capture::{CaptureSummary, ReadCapture};
+use bdp_model::ends::End;
 use bdp_model::expectation::Expectation;
 use bdp_model::hops::{PathRequest, Phase, ProbeProtocol};
 use bdp_model::labels::{Label, Labels};
@@ -11,6 +13,9 @@ use bdp_model::payload::PayloadCheck;
 use bdp_model::ping::{Fate, PingRequest, Sample};
 use bdp_model::run_comparison::{Metric, Outcomes};
 use bdp_model::scenario::{PlanOptions, Scenario, find};
+use bdp_model::tuning::{
+    Change, PLAN_SCHEMA, Plan, PlanHost, PlanPath, REHEARSAL_SCHEMA, Reason, Target, Verification,
+};
 use bdp_model::units::Nanos;
 use bdp_model::watch::{WatchInterval, WatchTarget};
 use bdp_sys::tcp_info::TcpInfo;
@@ -18,11 +23,14 @@ use bdp_sys::tcp_info::TcpInfo;
 use super::*;
 use crate::baseline::Baseline;
 use crate::compare::{ComparePlan, RunFigures};
+use crate::measured_path::MeasuredPath;
+use crate::pcap::{LivePlan, Source};
 use crate::session::Credentials;
 use crate::sweep::{Setting, Variable, Varied};
 use crate::watch::WatchPlan;
+use crate::{Event, Journals, Question};
 
-fn jobs() -> [Job; 7] {
+fn jobs() -> [Job; 12] {
     let credentials = Credentials { token: Some("secret".to_owned()), login: None };
     let request = MeasureRequest::to("ams1");
     let command = "bdp".to_owned();
@@ -32,7 +40,55 @@ fn jobs() -> [Job; 7] {
     let scenario = Scenario::parse(name, text).unwrap();
     let cases = scenario.plan(&PlanOptions::default()).unwrap();
     let measured = Measurement { repetition: 1, ..Measurement::of(&request) };
+    let path = MeasuredPath {
+        run: Some("7f3a".to_owned()),
+        is_stored: true,
+        measurement: measured.clone(),
+        others: vec![measured.clone()],
+        rate_bps: Some(1e9),
+    };
+    let live = LivePlan { interface: "eth0".to_owned(), time: None, snap: 256, write: None };
     [
+        Job::Pcap(Box::new(PcapPlan {
+            sources: vec![Source::File("slow.pcapng".into()), Source::Live(live)],
+            filter: "port 443".to_owned(),
+            memory_bytes: 1 << 30,
+            separate: false,
+        })),
+        Job::Twin(Box::new(TwinPlan {
+            path: path.clone(),
+            directions: vec![Direction::To],
+            derive_only: false,
+            runs: 3,
+            seed: 7,
+            command: command.clone(),
+        })),
+        Job::Rehearse(Box::new(RehearsePlan {
+            path: path.clone(),
+            plan: plan(),
+            runs: 3,
+            seed: 7,
+            alone: false,
+            command: command.clone(),
+        })),
+        Job::Verify(Box::new(VerifyPlan {
+            path,
+            rehearsal: Some(rehearsal()),
+            credentials: credentials.clone(),
+            command: command.clone(),
+        })),
+        Job::Fix(Box::new(FixPlan {
+            request: request.clone(),
+            credentials: credentials.clone(),
+            tune_token: Some("secret".to_owned()),
+            direction: None,
+            rate_bps: None,
+            runs: 3,
+            alone: false,
+            keep_for: Nanos::secs(600),
+            asks_nothing: true,
+            command: command.clone(),
+        })),
         Job::Measure(Box::new(MeasurePlan {
             request: request.clone(),
             credentials: credentials.clone(),
@@ -84,6 +140,46 @@ fn jobs() -> [Job; 7] {
             duration: None,
         }),
     ]
+}
+
+fn change() -> Change {
+    let (target, to) = (Target::sysctl("net.ipv4.tcp_rmem"), "4096 131072 33554432".to_owned());
+    Change { end: End::Near, target, from: None, to, reason: Reason::Off, gain: None }
+}
+
+fn plan() -> Plan {
+    Plan {
+        schema: PLAN_SCHEMA.to_owned(),
+        run: None,
+        path: PlanPath::default(),
+        near: PlanHost::default(),
+        far: None,
+        changes: vec![change()],
+        alternatives: Vec::new(),
+        programs: Vec::new(),
+        refused: Vec::new(),
+    }
+}
+
+fn verification() -> Verification {
+    let nothing = Measurement::of(&MeasureRequest::to("ams1"));
+    Verification::of(&nothing, &nothing, None)
+}
+
+fn rehearsal() -> Rehearsal {
+    Rehearsal {
+        schema: REHEARSAL_SCHEMA.to_owned(),
+        bdp: "1.0.0".to_owned(),
+        run: None,
+        kernel: None,
+        runs: 3,
+        seed: 7,
+        alone: false,
+        repeats: Vec::new(),
+        plan: plan(),
+        variants: Vec::new(),
+        choice: None,
+    }
 }
 
 /// Two runs of six measurements each, with these rates.
@@ -181,6 +277,19 @@ fn events() -> Vec<Event<'static>> {
                 ],
             }),
         },
+        Event::Capturing { interface: Cow::Borrowed("eth0"), time: Some(Nanos::secs(30)) },
+        Event::Stage { stage: crate::Stage::Capacity, streams: Some(8) },
+        Event::Plan { plan: Cow::Owned(plan()) },
+        Event::NotRehearsed { why: Cow::Borrowed("no guest boots here") },
+        Event::Rehearsed { rehearsal: Cow::Owned(rehearsal()) },
+        Event::LeftToOwner { changes: 1 },
+        Event::Question { question: Question::Apply { change: Cow::Owned(change()) } },
+        Event::Question { question: Question::Keep },
+        Event::NothingApplied,
+        Event::Applied { journals: Journals { near: Some(1), far: None } },
+        Event::Verified { verification: Cow::Owned(verification()) },
+        Event::Kept,
+        Event::PutBack { settings: 2 },
         Event::Sockets {
             interval: Cow::Owned(WatchInterval {
                 at_ns: 1_000_000_000,
@@ -236,6 +345,10 @@ fn outcomes() -> Vec<Outcome> {
         (Ending::Done, compared([4e6, 5e6])),
         (Ending::Invalid, ended(invalid, Ok(()))),
         (Ending::Failed, ended(Results::Ping(None), Err(RunError::Unanswered("no answer".to_owned())))),
+        (Ending::Missed, ended(Results::Rehearsed(Some(Box::new(rehearsal()))), Ok(()))),
+        (Ending::Missed, ended(Results::Fixed(Some(Fixed::Missed)), Ok(()))),
+        (Ending::Done, ended(Results::Fixed(Some(Fixed::Done)), Ok(()))),
+        (Ending::Failed, ended(Results::Captures(Some(broken_captures())), Ok(()))),
         (Ending::Cancelled, Ended { cancelled: true, ..ended(Results::Points(Vec::new()), Ok(())) }),
     ];
     all.into_iter()
@@ -244,6 +357,17 @@ fn outcomes() -> Vec<Outcome> {
             ended.outcome()
         })
         .collect()
+}
+
+/// A capture that ends in the middle of a packet.
+fn broken_captures() -> Captures {
+    let capture = ReadCapture {
+        name: "slow.pcapng".to_owned(),
+        summary: CaptureSummary::default(),
+        flows: Vec::new(),
+        broke: Some("cut short".to_owned()),
+    };
+    Captures { captures: vec![capture], pairs: Vec::new() }
 }
 
 /// The definition of this name in the schema of jobs, events and outcomes.

@@ -8,6 +8,7 @@ use bdp_capture::{Filter, Frame};
 use bdp_model::units::Nanos;
 use bdp_sys::packet_ring::{Interface, PacketRing, RingPacket};
 use bdp_sys::{SysError, clock};
+use serde::{Deserialize, Serialize};
 
 use super::end::ReadToEnd;
 use super::kept::{About, KeptPackets};
@@ -23,23 +24,22 @@ const PATIENCE_NS: u64 = 2_000_000_000;
 const ANY: &str = "any";
 
 /// A capture to begin.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LivePlan {
     /// The interface; `any` for all of them.
     pub interface: String,
     /// Duration; `None` until cancelled.
+    #[serde(rename = "time_ns", with = "bdp_model::units::nanoseconds::option")]
     pub time: Option<Nanos>,
     /// Bytes to keep of each packet.
     pub snap: u32,
-    /// File to also write the packets to.
+    /// File to also write the packets to, those that the filter matches.
     pub write: Option<PathBuf>,
-    /// Packet filter.
-    pub filter: Filter,
 }
 
 /// A running capture.
 #[derive(Debug)]
-pub struct LiveCapture {
+pub(super) struct LiveCapture {
     interface: String,
     ring: PacketRing,
     /// End, by the monotonic clock.
@@ -49,7 +49,7 @@ pub struct LiveCapture {
 
 impl LiveCapture {
     /// Starts the capture. A missing interface is an error of the request; any other failure is one of the system.
-    pub fn open(plan: &LivePlan) -> Result<Self, RunError> {
+    pub(super) fn open(plan: &LivePlan, filter: &Filter) -> Result<Self, RunError> {
         let name = &plan.interface;
         let interface = match name.as_str() {
             ANY => Interface::ANY,
@@ -61,7 +61,7 @@ impl LiveCapture {
         };
         let ring = PacketRing::open(interface, plan.snap).map_err(|error| refused(name, &error))?;
         let about = About { interface: name, link_type: ring.link_type(), snap_length: ring.longest() };
-        let kept = plan.write.as_deref().map(|path| KeptPackets::create(path, &about, &plan.filter));
+        let kept = plan.write.as_deref().map(|path| KeptPackets::create(path, &about, filter));
         Ok(Self {
             interface: name.clone(),
             ring,

@@ -10,7 +10,7 @@ use bdp_capture::{Analysis, Found, Frame, Part, together};
 use bdp_model::capture::CaptureSummary;
 
 use super::end::ReadToEnd;
-use super::source::Source;
+use super::source::Opened;
 use crate::RunError;
 
 /// A smaller file is read before threads are there.
@@ -29,7 +29,7 @@ type PartRead = (ReadToEnd, Part);
 
 /// Reads a source to its end.
 pub(super) fn read(
-    source: Source,
+    source: Opened,
     analysis: &(dyn Fn() -> Analysis + Sync),
     cancel: &AtomicBool,
 ) -> Result<WholeRead, RunError> {
@@ -38,12 +38,12 @@ pub(super) fn read(
         let (summary, found) = together(vec![part]);
         Ok((end, summary, found))
     };
-    let Source::File(file) = &source else { return alone(source) };
+    let Opened::File(file) = &source else { return alone(source) };
     let parts = parts(file);
     if parts < 2 {
         return alone(source);
     }
-    let part = |index| read_part(Source::File(file.clone()), analysis().part(index, parts), cancel);
+    let part = |index| read_part(Opened::File(file.clone()), analysis().part(index, parts), cancel);
     let read: Result<Vec<PartRead>, RunError> = thread::scope(|scope| {
         let part = &part;
         let others: Vec<_> = (1..parts).map(|index| scope.spawn(move || part(index))).collect();
@@ -63,7 +63,7 @@ pub(super) fn read(
     Ok((ends.swap_remove(0), summary, found))
 }
 
-fn read_part(source: Source, mut analysis: Analysis, cancel: &AtomicBool) -> Result<PartRead, RunError> {
+fn read_part(source: Opened, mut analysis: Analysis, cancel: &AtomicBool) -> Result<PartRead, RunError> {
     let read = source.frames(cancel, &mut |_, frame: &Frame<'_>| {
         analysis.frame(frame);
     })?;
@@ -79,7 +79,7 @@ fn parts(file: &Path) -> u64 {
     }
     let mut sample = Analysis::default();
     let enough = AtomicBool::new(false);
-    let read = Source::File(file.to_owned()).frames(&enough, &mut |number, frame| {
+    let read = Opened::File(file.to_owned()).frames(&enough, &mut |number, frame| {
         sample.frame(frame);
         enough.store(number >= SAMPLE, std::sync::atomic::Ordering::Relaxed);
     });

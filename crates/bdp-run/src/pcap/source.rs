@@ -5,28 +5,53 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bdp_capture::Frame;
+use bdp_capture::{Filter, Frame};
 use bdp_pcap::{Packets, ReadError, unpacked};
+use serde::{Deserialize, Serialize};
 
 use super::end::ReadToEnd;
-use super::live::LiveCapture;
-use crate::RunError;
+use super::live::{LiveCapture, LivePlan};
+use crate::{Event, RunError};
 
 /// Packets between two checks for an interrupt.
 const LOOK: u64 = 4096;
 
 /// A source of packets.
-#[derive(Debug)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Source {
+    /// A file; `-` is standard input.
+    File(PathBuf),
+    /// An interface.
+    Live(LivePlan),
+}
+
+impl Source {
+    /// Begins the capture of an interface, and reports it.
+    pub(super) fn open(&self, filter: &Filter, watch: &mut dyn FnMut(Event<'_>)) -> Result<Opened, RunError> {
+        match self {
+            Self::File(file) => Ok(Opened::File(file.clone())),
+            Self::Live(plan) => {
+                let capture = LiveCapture::open(plan, filter)?;
+                watch(Event::Capturing { interface: plan.interface.as_str().into(), time: plan.time });
+                Ok(Opened::Live(Box::new(capture)))
+            }
+        }
+    }
+}
+
+/// A source that can be read.
+#[derive(Debug)]
+pub(super) enum Opened {
     /// A file; `-` is standard input.
     File(PathBuf),
     /// A running capture.
     Live(Box<LiveCapture>),
 }
 
-impl Source {
+impl Opened {
     /// Returns the source as the user named it.
-    pub fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         match self {
             Self::File(file) => name(file),
             Self::Live(live) => live.name(),

@@ -12,14 +12,63 @@ use bdp_model::ends::Direction;
 use bdp_model::measurement::Measurement;
 use bdp_model::record::Record;
 use bdp_model::scenario::{PlanOptions, Scenario};
-use bdp_model::twin::{Adjusted, Compared, Twin, TwinVariant};
-use bdp_store::RunKind;
+use bdp_model::twin::{Adjusted, Compared, TWIN_SCHEMA, Twin, TwinReport, TwinVariant};
+use bdp_store::{DocumentKind, RunKind};
+use serde::{Deserialize, Serialize};
 
+use crate::context::Context;
 use crate::lab::LabPlan;
+use crate::measured_path::MeasuredPath;
 use crate::{Event, Result, RunError};
 
 pub use bdp_explain::twin::TwinOptions;
 pub use compare::figures;
+
+/// A measured path whose twin is wanted.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct TwinPlan {
+    /// The measured path.
+    pub path: MeasuredPath,
+    /// The directions to emulate, each by a twin of its own.
+    pub directions: Vec<Direction>,
+    /// Whether only to derive the twins, and to run none.
+    pub derive_only: bool,
+    /// Repetitions of each twin.
+    pub runs: u32,
+    /// Seed of the first repetition.
+    pub seed: u64,
+    /// The command that repeats it.
+    pub command: String,
+}
+
+impl TwinPlan {
+    /// Derives the twins, runs them, and compares each with the measurement; stores the comparison with the run.
+    pub fn run(&self, context: &mut Context<'_>) -> Result<TwinReport> {
+        let mut twins = Vec::new();
+        for &direction in &self.directions {
+            context.go_on()?;
+            let measurement = &self.path.measurement;
+            let twin = build(measurement, direction, &self.path.twin_options())?;
+            twins.push(match self.derive_only {
+                true => Compared::unrun(twin, self.runs, self.seed),
+                false => {
+                    let order = TwinRuns { runs: self.runs, seed: self.seed, command: self.command.clone() };
+                    compare(measurement, twin, &order, context.agents, context.watch)?
+                }
+            });
+        }
+        let report = TwinReport {
+            schema: TWIN_SCHEMA.to_owned(),
+            bdp: env!("CARGO_PKG_VERSION").to_owned(),
+            run: self.path.run.clone(),
+            twins,
+        };
+        if !self.derive_only {
+            self.path.keep(context, DocumentKind::Twin, &report)?;
+        }
+        Ok(report)
+    }
+}
 
 /// How to run variants of a twin.
 #[derive(Debug, Clone)]

@@ -1,12 +1,11 @@
 //! Findings from the captures of a run alone, beside its hosts' reports.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use bdp_capture::Filter;
 use bdp_model::record::Record;
 use bdp_report::capture_line;
-use bdp_run::pcap::{FLOWS_MEMORY_BYTES, PcapPlan, Source};
+use bdp_run::pcap::PcapPlan;
 
 use crate::output;
 
@@ -30,10 +29,8 @@ pub fn explained(records: &[Record]) -> String {
 }
 
 fn line(path: &str) -> String {
-    let sources = vec![Source::File(PathBuf::from(path))];
-    let plan = PcapPlan { sources, filter: Filter::all(), memory_bytes: FLOWS_MEMORY_BYTES };
-    match plan.run(&AtomicBool::new(false)) {
-        Ok(captures) => captures.iter().map(|capture| capture_line(capture, &output::style())).collect(),
+    match PcapPlan::of_file(path.into()).run(&mut |_| {}, &AtomicBool::new(false)) {
+        Ok(read) => read.captures.iter().map(|capture| capture_line(capture, &output::style())).collect(),
         // The run itself succeeded.
         Err(error) => format!("capture  {error}\n"),
     }

@@ -6,15 +6,16 @@ use std::sync::mpsc::sync_channel;
 use bdp_model::record::{ProgramEnd, Record};
 use bdp_model::scenario::{CaseSpec, PlanOptions};
 use bdp_model::units::Nanos;
+use bdp_run::CaptureOrder;
 use bdp_run::exec::{self, ExecEvent, ExecPlan, Message, ProgramOrder};
-use bdp_run::{CaptureOrder, RunError};
 
 use super::parameter::{ClockArgs, setting};
 use super::source;
 use crate::exit::{self, Exit, Outcome};
 use crate::labels::LabelArgs;
 use crate::output;
-use crate::store::{StoreArgs, refuse};
+use crate::refusal;
+use crate::store::StoreArgs;
 use crate::{command_line, help, interrupt, program};
 
 /// The path on which programs run.
@@ -98,21 +99,12 @@ impl PathArgs {
         let typed = command_line::typed();
         let (label, labels) = self.labels.read()?;
         let kept = exec::keep(&mut store, record, &path.text, (label.as_deref(), &labels), &typed);
-        kept.map(Some).map_err(refusal)
+        kept.map(Some).map_err(refusal::of)
     }
 
     /// Command that prints a run again.
     pub fn again(&self, run: &str) -> String {
         self.store.show_command(run)
-    }
-}
-
-/// Turns an error in running programs into one with an exit code.
-pub fn refusal(error: RunError) -> anyhow::Error {
-    match error {
-        RunError::Store(error) => refuse(error),
-        RunError::Request(text) => exit::usage(text),
-        error => exit::environment(error.to_string()),
     }
 }
 
@@ -255,7 +247,7 @@ pub fn run(plan: &ExecPlan, watch: &mut dyn FnMut(ExecEvent<'_>)) -> anyhow::Res
             drop(asked.send(Message::Asked(ending, by_terminal)));
         });
     }
-    exec::run(plan, &program::commands(), (outbox, inbox), watch).map_err(refusal)
+    exec::run(plan, &program::commands(), (outbox, inbox), watch).map_err(refusal::of)
 }
 
 /// Summary of a run, and how to print it again.

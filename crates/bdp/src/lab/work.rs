@@ -7,8 +7,9 @@ use std::sync::atomic::AtomicBool;
 use bdp_model::labels::Labels;
 use bdp_model::record::Record;
 use bdp_model::scenario::{CaseSpec, PlanOptions, Scenario};
+use bdp_run::context::{Context, StoreAt};
 use bdp_run::job::{Job, Results};
-use bdp_run::lab::{LabPlan, RefinedSweep, StoreAt};
+use bdp_run::lab::{LabPlan, RefinedSweep};
 use bdp_run::{CaptureOrder, Event, RunError, asks_for_captures};
 use bdp_store::{RunKind, SqliteStore};
 
@@ -16,7 +17,6 @@ use crate::absurd;
 use crate::exit;
 use crate::lab::{progress::Progress, source};
 use crate::output;
-use crate::store::refuse;
 use crate::{command_line, interrupt};
 
 /// Cases to run, and the run that they belong to.
@@ -107,7 +107,8 @@ impl Work {
         };
         let never = AtomicBool::new(false);
         let job = Job::Lab(Box::new(self.plan.clone()));
-        let ended = job.run(crate::guest::commands(), store.map(StoreAt::of), &mut watch, &never);
+        let ended = job
+            .run(Context::new(&crate::guest::commands, &mut watch, &never).storing(store.map(StoreAt::of)));
         progress.iter_mut().for_each(Progress::end);
         interrupt::set_last_words(None);
         self.run = ended.run;
@@ -162,9 +163,7 @@ fn refusal(error: RunError) -> anyhow::Error {
         RunError::Store(error @ (bdp_store::Error::Full { .. } | bdp_store::Error::Sqlite { .. })) => {
             exit::environment(format!("{error}; '{} --resume' then continues", command_line::typed()))
         }
-        RunError::Store(error) => refuse(error),
         RunError::Case(_) => error.into(),
-        RunError::Request(text) => exit::usage(text),
-        error => exit::environment(error.to_string()),
+        error => crate::refusal::of(error),
     }
 }

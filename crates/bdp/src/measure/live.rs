@@ -68,6 +68,12 @@ impl Live {
     }
 }
 
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
 /// A line that wraps is not overwritten by the next one: dropped are first the bar, then the last figures.
 fn fitting(text: String, width: usize) -> (String, &'static str) {
     match text.chars().count() {

@@ -1,13 +1,13 @@
 //! `bdp measure`: throughput and latency between this machine and another.
 
-pub mod again;
+pub mod access;
 mod arguments;
 mod baseline;
 mod captured;
 mod iperf3_json;
 pub mod judgement;
 mod lines;
-mod live;
+pub mod live;
 mod login;
 mod payload;
 mod pieces;
@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bdp_run::baseline::Baseline;
+use bdp_run::context::Context;
 use bdp_run::job::{Ended, Job};
 use bdp_run::measure::MeasurePlan;
 use bdp_run::pcap::BesideCapture;
@@ -36,7 +37,7 @@ use stream::Lines;
 
 use crate::exit::{self, Exit, Outcome};
 use crate::found::alone;
-use crate::store::{self, StoreArgs, refuse};
+use crate::store::{self, StoreArgs};
 use crate::{guest, interrupt, output};
 
 impl MeasureArgs {
@@ -56,13 +57,16 @@ impl MeasureArgs {
         }
         let cancel = interrupt::cancel_instead();
         // Runs as long as this is held.
-        let far_end = ssh::start(&mut plan, cancel).inspect_err(|_| end_if_asked(cancel, NOTHING))?;
+        let host = plan.request.host.clone();
+        let far_end = plan.start_far_end(cancel).map_err(|error| refusal(error, &host));
+        let far_end = far_end.inspect_err(|_| end_if_asked(cancel, NOTHING))?;
         let mut watchers = self.watchers(&plan);
         let capture = self.capture.clone().map(|file| BesideCapture::begin(&plan.request, file, cancel));
         let capture = capture.transpose().map_err(|error| refusal(error, &plan.request.host))?;
         let job = Job::Measure(Box::new(plan.clone()));
         let mut watch = |event: Event<'_>| watchers.show(&event);
-        let mut ended = job.run(guest::commands(), store::of_job(&mut store), &mut watch, cancel);
+        let context = Context::new(&guest::commands, &mut watch, cancel);
+        let mut ended = job.run(context.storing(store::of_job(&mut store)));
         watchers.end(&ended.result);
         let Watchers { log, moved, .. } = watchers;
         drop(far_end);
@@ -178,10 +182,10 @@ impl MeasureArgs {
 }
 
 /// Message for an interrupt before any flow.
-pub(super) const NOTHING: &str = "ended before anything was measured";
+pub const NOTHING: &str = "ended before anything was measured";
 
 /// Ends bdp by the caught signal, if any, after these words, if any.
-pub(super) fn end_if_asked(cancel: &AtomicBool, words: &str) {
+pub fn end_if_asked(cancel: &AtomicBool, words: &str) {
     if cancel.load(Ordering::Relaxed) {
         if !words.is_empty() {
             output::note(&format!("bdp: {words}"));
@@ -233,11 +237,10 @@ impl Watchers<'_> {
 /// Turns a measurement's error into one with an exit code.
 pub fn refusal(error: RunError, host: &str) -> anyhow::Error {
     match error {
-        RunError::Session(error) if error.is_request() => exit::usage(error.to_string()),
-        RunError::Request(error) => exit::usage(error),
-        RunError::Session(error) => exit::environment(format!("measure {host}: {error}")),
-        RunError::Store(error) => refuse(error),
-        other => exit::environment(other.to_string()),
+        RunError::Session(error) if !error.is_request() => {
+            exit::environment(format!("measure {host}: {error}"))
+        }
+        other => crate::refusal::of(other),
     }
 }
 

@@ -6,6 +6,7 @@ use std::io::IsTerminal;
 use std::sync::atomic::Ordering;
 
 use bdp_report::{path_json, path_text, phase_words};
+use bdp_run::context::Context;
 use bdp_run::job::{Ended, Job, Results};
 use bdp_run::{Event, RunError};
 use indicatif::ProgressBar;
@@ -31,7 +32,7 @@ impl PathArgs {
                 live.tick();
             }
         };
-        let ended = Job::Path(Box::new(plan)).run(guest::commands(), None, &mut watch, cancel);
+        let ended = Job::Path(Box::new(plan)).run(Context::new(&guest::commands, &mut watch, cancel));
         if let Some(live) = &live {
             live.finish_and_clear();
         }

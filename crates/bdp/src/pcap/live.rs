@@ -2,10 +2,9 @@
 
 use std::path::PathBuf;
 
-use bdp_capture::Filter;
 use bdp_model::units::Nanos;
-use bdp_run::RunError;
-use bdp_run::pcap::{LiveCapture, LivePlan, SNAP_BYTES};
+use bdp_run::Event;
+use bdp_run::pcap::{LivePlan, SNAP_BYTES};
 
 use crate::arguments::seconds;
 use crate::{exit, output};
@@ -34,23 +33,20 @@ pub(super) struct LiveArgs {
 }
 
 impl LiveArgs {
-    /// Starts the requested capture, and prints that.
-    pub(super) fn begin(self, filter: &Filter) -> anyhow::Result<Option<LiveCapture>> {
+    /// The requested capture.
+    pub(super) fn plan(self) -> anyhow::Result<Option<LivePlan>> {
         let Self { live, time, snap, write } = self;
         let Some(interface) = live else { return Ok(None) };
         if time == Some(Nanos::ZERO) {
             return Err(exit::usage("--for 0 captures nothing; give a time, for example 30s, or omit it"));
         }
-        let plan = LivePlan { interface, time, snap, write, filter: filter.clone() };
-        let capture = LiveCapture::open(&plan).map_err(|error| match error {
-            RunError::Request(why) => exit::usage(why),
-            error => exit::environment(error.to_string()),
-        })?;
-        let until = time.map_or_else(String::new, |time| format!(" for {time}"));
-        output::note(&format!(
-            "bdp: capturing on {}{until}; Ctrl-C ends and explains the capture",
-            plan.interface
-        ));
-        Ok(Some(capture))
+        Ok(Some(LivePlan { interface, time, snap, write }))
     }
+}
+
+/// Prints that a capture began.
+pub(super) fn show(event: Event<'_>) {
+    let Event::Capturing { interface, time } = event else { return };
+    let until = time.map_or_else(String::new, |time| format!(" for {time}"));
+    output::note(&format!("bdp: capturing on {interface}{until}; Ctrl-C ends and explains the capture"));
 }

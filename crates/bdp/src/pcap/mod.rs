@@ -5,16 +5,17 @@ mod live;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use bdp_capture::{Filter, Notes, tshark};
+use bdp_capture::{Filter, FilterError, Notes, tshark};
 use bdp_model::ByteCount;
 use bdp_report::{Shown, captures_json, captures_text, html_of_captures};
-use bdp_run::RunError;
-use bdp_run::pcap::{PcapPlan, Source};
+use bdp_run::context::Context;
+use bdp_run::job::{Job, Results};
+use bdp_run::pcap::{Captures, PcapPlan, Source};
 
 use crate::arguments::memory;
 use crate::exit::{self, Exit, Outcome};
 use crate::report::PageArgs;
-use crate::{help, interrupt, output};
+use crate::{guest, help, interrupt, output, refusal};
 use live::LiveArgs;
 
 /// Arguments of `bdp pcap`.
@@ -40,8 +41,8 @@ pub struct PcapArgs {
     live: LiveArgs,
 
     /// Only packets that match this tcpdump-like filter: host, net, port, tcp, src, and, or, not; also 'after 2s', 'before 10s'
-    #[arg(long, value_name = "EXPRESSION", value_parser = Filter::parse, help_heading = help::TEST, conflicts_with = "compat")]
-    filter: Option<Filter>,
+    #[arg(long, value_name = "EXPRESSION", value_parser = filter, help_heading = help::TEST, conflicts_with = "compat")]
+    filter: Option<String>,
 
     /// Explain each file separately, even if several contain the same connections
     #[arg(long, help_heading = help::TEST, conflicts_with = "compat")]
@@ -89,24 +90,20 @@ impl PcapArgs {
         self.page.check()?;
         let cancel = interrupt::cancel_instead();
         let Self { files, live, filter, separate, memory, flow, top, compat, page, json } = self;
-        let filter = filter.unwrap_or_else(Filter::all);
-        let live = live.begin(&filter)?;
-        let sources = files
-            .into_iter()
-            .map(Source::File)
-            .chain(live.map(|live| Source::Live(Box::new(live))))
-            .collect();
-        let plan = PcapPlan { sources, filter, memory_bytes: memory.as_bytes() };
+        let sources = files.into_iter().map(Source::File).chain(live.plan()?.map(Source::Live)).collect();
+        let filter = filter.unwrap_or_default();
+        let plan = PcapPlan { sources, filter, memory_bytes: memory.as_bytes(), separate };
         match compat {
-            Some(Compat::Tshark) => return as_tshark(plan, cancel),
-            Some(Compat::Tcptrace) => return as_tcptrace(plan, cancel),
+            Some(Compat::Tshark) => return as_tshark(&plan, cancel),
+            Some(Compat::Tcptrace) => return as_tcptrace(&plan, cancel),
             None => {}
         }
-        let (captures, pairs) = match separate {
-            true => plan.run(cancel).map(|captures| (captures, Vec::new())),
-            false => plan.run_compared(cancel),
-        }
-        .map_err(|error| refused(&error))?;
+        let job = Job::Pcap(Box::new(plan));
+        let ended = job.run(Context::new(&guest::commands, &mut live::show, cancel));
+        ended.result.map_err(refusal::of)?;
+        let Results::Captures(Some(Captures { captures, pairs })) = ended.results else {
+            return Ok(Exit::Done);
+        };
         let flow = flow.map(|number| number as usize);
         let most = captures.iter().map(|capture| capture.flows.len()).max().unwrap_or(0);
         if let Some(number) = flow.filter(|&number| number > most) {
@@ -125,7 +122,7 @@ impl PcapArgs {
     }
 }
 
-fn as_tshark(plan: PcapPlan, cancel: &AtomicBool) -> Outcome {
+fn as_tshark(plan: &PcapPlan, cancel: &AtomicBool) -> Outcome {
     let mut lines = String::new();
     let mut printed = Ok(Exit::Done);
     let mut each = |packet: u64, stream: u32, notes: Notes| {
@@ -134,20 +131,16 @@ fn as_tshark(plan: PcapPlan, cancel: &AtomicBool) -> Outcome {
             printed = output::print(&std::mem::take(&mut lines));
         }
     };
-    let read = plan.notes(&mut each, cancel).map_err(|error| refused(&error))?;
+    let read = plan.notes(&mut each, &mut live::show, cancel).map_err(refusal::of)?;
     printed?;
     output::print(&lines)?;
     Ok(broken(read.into_iter()))
 }
 
-fn as_tcptrace(plan: PcapPlan, cancel: &AtomicBool) -> Outcome {
-    let read = plan.tcptrace(cancel).map_err(|error| refused(&error))?;
+fn as_tcptrace(plan: &PcapPlan, cancel: &AtomicBool) -> Outcome {
+    let read = plan.tcptrace(&mut live::show, cancel).map_err(refusal::of)?;
     output::print(&read.iter().map(|capture| capture.text.as_str()).collect::<String>())?;
     Ok(broken(read.into_iter().map(|capture| (capture.name, capture.broke))))
-}
-
-fn refused(error: &RunError) -> anyhow::Error {
-    exit::environment(error.to_string())
 }
 
 /// The readable part was printed; each incomplete file gets a line, and the exit code says so.
@@ -160,4 +153,9 @@ fn broken(captures: impl Iterator<Item = (String, Option<String>)>) -> Exit {
         }
     }
     exit
+}
+
+/// Checks a filter before anything is read.
+fn filter(text: &str) -> Result<String, FilterError> {
+    Filter::parse(text).map(|_| text.to_owned())
 }

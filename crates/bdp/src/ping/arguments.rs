@@ -53,11 +53,11 @@ pub struct PingArgs {
     #[arg(long, group = "mode", help_heading = help::TEST)]
     udp: bool,
 
-    /// Number of probes; 0 runs until Ctrl-C [default: 10, or as many as fit in -t]
+    /// Number of probes; 0 for no limit [default: 10, or as many as fit in -t]
     #[arg(short, long, value_name = "N", help_heading = help::TEST)]
     count: Option<u64>,
 
-    /// Duration; 0 runs until Ctrl-C
+    /// Duration; 0 for no limit
     #[arg(short = 't', long, help_heading = help::TEST, value_name = "TIME", value_parser = seconds)]
     time: Option<Nanos>,
 
@@ -140,10 +140,9 @@ impl PingArgs {
         if self.timeout == Nanos::ZERO {
             return Err(exit::usage("-W 0 does not wait for replies; give a time, for example 1 or 500ms"));
         }
-        let endless = self.count == Some(0) || self.time == Some(Nanos::ZERO);
         let count = match self.count {
             None if self.time.is_none() => Some(COUNT),
-            count => count.filter(|_| !endless),
+            count => count.filter(|&count| count != 0),
         };
         Ok(PingRequest {
             host,
@@ -151,7 +150,7 @@ impl PingArgs {
             family: self.address.family(),
             mode,
             count,
-            duration: self.time.filter(|_| !endless),
+            duration: self.time.filter(|&time| time != Nanos::ZERO),
             interval: self.interval,
             warm_up: self.warm_up,
             payload: self.length,

@@ -9,6 +9,7 @@ use bdp_model::expectation::Judgement;
 use bdp_model::labels::Labels;
 use bdp_model::ping::{Ping, PingMode};
 use bdp_report::{csv_of_ping, ping_text};
+use bdp_run::context::Context;
 use bdp_run::job::{Ended, Job, Results};
 use bdp_run::{Event, RunError};
 use serde_json::Value;
@@ -37,7 +38,7 @@ impl PingArgs {
                 live.show(&progress);
             }
         };
-        let ended = Job::Ping(Box::new(plan)).run(guest::commands(), None, &mut watch, cancel);
+        let ended = Job::Ping(Box::new(plan)).run(Context::new(&guest::commands, &mut watch, cancel));
         live.end();
         let write_metrics = |pinged: Option<&Ping>, judged: &[Judgement]| match &self.prometheus {
             Some(path) => {

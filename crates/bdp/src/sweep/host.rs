@@ -5,6 +5,7 @@ use bdp_model::measurement::{Direction, MeasureRequest, Measurement, PORT};
 use bdp_model::units::{Nanos, format_bps};
 use bdp_report::FarEnd;
 use bdp_run::Event;
+use bdp_run::context::Context;
 use bdp_run::job::Job;
 use bdp_run::session::Credentials;
 use bdp_run::sweep::{SweepPlan, Varied};
@@ -36,7 +37,8 @@ pub fn run(args: &SweepArgs, host: &str, varied: Vec<Varied>) -> Outcome {
     let cancel = interrupt::cancel_instead();
     let job = Job::Sweep(Box::new(plan));
     let mut watch = |event: Event<'_>| show(&event, seed);
-    let ended = job.run(guest::commands(), store::of_job(&mut store), &mut watch, cancel);
+    let ended =
+        job.run(Context::new(&guest::commands, &mut watch, cancel).storing(store::of_job(&mut store)));
     let (run, kept) = (ended.run.as_deref(), ended.results.points());
     let again = run.map(|run| args.store.show_command(run));
     if !kept.is_empty() {

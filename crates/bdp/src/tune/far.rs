@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use bdp_agent::client::{TuneClient, TuneError};
-use bdp_model::measurement::{MeasureRequest, PORT};
+use bdp_model::measurement::PORT;
 use bdp_report::tuning::applied::{
     BackLine, ConfirmedText, JournalText, RevertedText, SettingText, StateText, confirmed_text,
     reverted_text, state_text,
@@ -64,22 +64,6 @@ impl FarArgs {
 }
 
 impl Far {
-    /// The server of a measurement.
-    pub fn of(name: &str, request: &MeasureRequest, token: String) -> Self {
-        Self { name: name.to_owned(), host: request.host.clone(), port: request.port, token }
-    }
-
-    /// Keeps the changes of a journal; returns the number of settings.
-    pub fn keep(&self, journal: u32) -> anyhow::Result<u32> {
-        self.connect("confirm")?.confirm(journal).map_err(|e| refused("confirm", &e))
-    }
-
-    /// Reverts a journal; returns how many settings are restored.
-    pub fn put_back(&self, journal: u32) -> anyhow::Result<usize> {
-        let reverted = self.connect("revert")?.revert(journal).map_err(|e| refused("revert", &e))?;
-        Ok(reverted.put_back.len())
-    }
-
     /// Its name as given.
     pub fn name(&self) -> &str {
         &self.name

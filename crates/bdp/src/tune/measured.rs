@@ -3,8 +3,10 @@
 use bdp_model::Rate;
 use bdp_model::ends::Direction;
 use bdp_model::measurement::Measurement;
+use bdp_model::tuning::Plan;
+use bdp_run::measured_path::MeasuredPath;
 use bdp_store::DocumentKind;
-use serde_json::Value;
+use serde_json::json;
 
 use crate::exit;
 use crate::found::{Found, Kept};
@@ -33,14 +35,12 @@ pub struct MeasuredArgs {
     pub store: StoreArgs,
 }
 
-/// A measurement that was found.
+/// A measured path that was found.
 pub struct Measured {
     /// The run.
     pub found: Found,
-    /// Its measurement; the last of several.
-    pub measurement: Measurement,
-    /// Measurements of the other runs.
-    pub others: Vec<Measurement>,
+    /// Its measurement, the last of several, and what other runs show of the path.
+    pub path: MeasuredPath,
 }
 
 impl MeasuredArgs {
@@ -74,22 +74,25 @@ impl MeasuredArgs {
         for also in &self.also {
             others.extend(measurements(&Found::find(Some(also), &self.store)?)?);
         }
-        Ok(Measured { found, measurement, others })
+        let path = MeasuredPath {
+            run: found.run().map(str::to_owned),
+            is_stored: found.file.is_none(),
+            measurement,
+            others,
+            rate_bps: self.rate.map(|rate| rate.as_bps() as f64),
+        };
+        Ok(Measured { found, path })
     }
 }
 
 impl Measured {
-    /// Stores a document with the run, if the run is stored.
-    pub fn keep(&self, store: &StoreArgs, kind: DocumentKind, document: Value) -> anyhow::Result<()> {
-        match self.found.file {
-            Some(_) => Ok(()),
-            None => store.keep(&self.found.info.id, kind, document),
+    /// Makes the plan, and stores it with the run if that is stored.
+    pub fn plan(&self, args: &MeasuredArgs) -> anyhow::Result<Plan> {
+        let plan = self.path.plan(args.direction);
+        if self.path.is_stored {
+            args.store.keep(&self.found.info.id, DocumentKind::Plan, json!(plan))?;
         }
-    }
-
-    /// The run's id, if it has one.
-    pub fn run(&self) -> Option<&str> {
-        self.found.run()
+        Ok(plan)
     }
 }
 

@@ -4,14 +4,13 @@ use bdp_model::Nanos;
 use bdp_model::ends::End;
 use bdp_model::tuning::Plan;
 use bdp_run::tuning::{self, Described};
-use bdp_store::DocumentKind;
 use serde_json::json;
 
 use super::measured::MeasuredArgs;
 use crate::absurd;
 use crate::exit::{self, Outcome};
+use crate::guest;
 use crate::output::{print, style};
-use crate::{guest, rehearse};
 
 /// Arguments of `bdp tune plan`.
 #[derive(clap::Args)]
@@ -42,9 +41,7 @@ impl PlanArgs {
             return self.print_described(rtt);
         }
         let measured = self.measured.find()?;
-        let made = rehearse::plan(&measured, &self.measured);
-        measured.keep(&self.measured.store, DocumentKind::Plan, json!(made))?;
-        self.print(&made, measured.run())
+        self.print(&measured.plan(&self.measured)?, measured.path.run.as_deref())
     }
 
     fn print_described(&self, rtt: Nanos) -> Outcome {

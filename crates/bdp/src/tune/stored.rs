@@ -4,13 +4,12 @@ use std::path::Path;
 
 use bdp_model::tuning::{Plan, Rehearsal};
 use bdp_store::{DocumentKind, StoredDocument};
-use serde_json::json;
 
 use super::file;
 use super::measured::MeasuredArgs;
 use crate::found::Found;
 use crate::store::StoreArgs;
-use crate::{exit, output, rehearse};
+use crate::{exit, output};
 
 /// Finds the plan of a run, made if it has none, with the changes that its rehearsal chose if that is newer; or
 /// the plan of a file. A name with a slash or the ending `.json`, and `-`, is a file's.
@@ -39,9 +38,8 @@ pub fn find(name: &str, store: &StoreArgs) -> anyhow::Result<Plan> {
 fn make(found: Found, store: &StoreArgs) -> anyhow::Result<Plan> {
     let args = MeasuredArgs::of(None, store.clone());
     let measured = args.measured(found)?;
-    let plan = rehearse::plan(&measured, &args);
-    measured.keep(store, DocumentKind::Plan, json!(plan))?;
-    let run = measured.run().unwrap_or(&measured.found.info.id);
+    let plan = measured.plan(&args)?;
+    let run = &measured.found.info.id;
     output::note(&format!("note: run {run} had no plan; made one ('bdp tune plan {run}' prints it)"));
     Ok(plan)
 }

@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bdp_report::{prometheus_of_watch, watch_interval_json, watch_summary_json};
+use bdp_run::context::Context;
 use bdp_run::job::{Job, Results};
 use bdp_run::{Event, RunError};
 
@@ -75,7 +76,7 @@ impl WatchArgs {
                 cancel.store(true, Ordering::Relaxed);
             }
         };
-        let ended = Job::Watch(plan).run(guest::commands(), None, &mut watch, cancel);
+        let ended = Job::Watch(plan).run(Context::new(&guest::commands, &mut watch, cancel));
         // Before anything is printed below it.
         drop(face);
         printed?;

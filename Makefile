@@ -160,7 +160,7 @@ format: ## Format the code
 
 # By the test that holds them to the types.
 .PHONY: schemas
-schemas: ## Write docs/*.schema.json from the types
+schemas: ## Write docs/*.schema.json, and the tables of members in docs/, from the types
 	INSTA_UPDATE=always $(CARGO) test --locked --package bdp --bin bdp schemas::
 
 .PHONY: format-check

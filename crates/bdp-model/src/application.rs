@@ -51,7 +51,7 @@ pub enum IoPattern {
 pub struct Messages {
     /// Bytes of each message.
     pub size_bytes: u64,
-    /// Writes per message: all but the last are of [`Messages::HEADER_BYTES`].
+    /// Writes per message: all but the last are short, like headers.
     pub writes: u32,
 }
 

@@ -34,7 +34,7 @@ pub struct CaseSpec {
     pub repetition: u32,
     /// Seed of every random stream of the case.
     pub seed: u64,
-    /// Clock of the case. Omitted from the JSON if it is the real one, so that earlier plans keep their digests.
+    /// Clock of the case; absent if it is the real one, so that earlier plans keep their digests.
     #[serde(default, skip_serializing_if = "Clock::is_real")]
     pub clock: Clock,
     /// IP version of the flows.
@@ -276,22 +276,33 @@ fn is_zero(time: &Nanos) -> bool {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(remote = "FlowSpec")]
 struct Recorded {
+    /// Requested window on the wire of each stream, bytes; null leaves it to autotuning.
     window: Option<WindowBytes>,
+    /// Parallel connections, or datagram senders.
     streams: u32,
+    /// Bytes per write.
     length: ByteCount,
+    /// `TCP_MAXSEG` at both ends.
     mss: Option<u32>,
+    /// Congestion control of the sender; null for the host's.
     congestion: Option<String>,
+    /// `TCP_NODELAY`.
     nodelay: bool,
+    /// How long to send, omit included.
     #[serde(rename = "duration_ns", alias = "duration", with = "crate::units::nanoseconds")]
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     duration: Nanos,
+    /// Stop after this many bytes in total, if sooner.
     bytes: Option<ByteCount>,
+    /// Initial part that is not counted.
     #[serde(rename = "omit_ns", alias = "omit", with = "crate::units::nanoseconds")]
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     omit: Nanos,
+    /// Datagrams instead of connections.
     #[serde(default, with = "datagrams")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<datagrams::Written>"))]
     udp: Option<UdpRequest>,
+    /// Time between readings; absent if it is 100 ms.
     #[serde(
         default = "sample_interval",
         rename = "interval_ns",
@@ -306,6 +317,7 @@ struct Recorded {
     dscp: Option<u8>,
     #[serde(skip)]
     unsent_limit: Option<ByteCount>,
+    /// How the sender passes its bytes to the kernel; absent if it copies them.
     #[serde(default = "copied", skip_serializing_if = "is_copied")]
     zerocopy: Zerocopy,
     #[serde(skip)]
@@ -343,7 +355,9 @@ mod datagrams {
     #[derive(Serialize, Deserialize)]
     #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     pub(super) struct Written {
+        /// Payload rate of each stream, bit/s; null for as fast as the sender can.
         rate: Option<u64>,
+        /// Payload of a datagram; null for as much as the path MTU allows.
         datagram_bytes: Option<u32>,
     }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::ends::{Direction, End, PeerProtocol, Task};
 use crate::method::EndReason;
 
-/// One caveat. In JSON an object with `kind`, its evidence and, in the output of `bdp-report`, `text`.
+/// A reason for caution: its `kind`, its evidence, and `text`, the same in words.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -17,7 +17,7 @@ pub enum Caveat {
     HypervisorSteal {
         /// End that lost the time.
         end: End,
-        /// Share of the time of all its processors, 0..=1.
+        /// Share of the time of all its processors, from 5 % on.
         share: f64,
     },
     /// The device of an end is half duplex.
@@ -33,7 +33,7 @@ pub enum Caveat {
         end: End,
         /// Device name.
         device: Option<String>,
-        /// Received packets that it dropped. Here and in the next members, 0 if they are too few to matter.
+        /// Received packets that it dropped: from 10 and one in 10,000 on. Here and in the next members, 0 if they are too few to matter.
         rx_dropped: u64,
         /// Received packets for which it had no buffer.
         rx_missed: u64,
@@ -52,9 +52,9 @@ pub enum Caveat {
         device: Option<String>,
         /// Whether the other traffic was sent or received.
         task: Task,
-        /// Mean rate of the other traffic, bit/s.
+        /// Mean rate of the other traffic, from 1 Mbit/s on.
         rate_bps: f64,
-        /// Share of the device's bytes, 0..=1.
+        /// Share of the device's bytes, from 3 % on.
         share: f64,
     },
     /// The kernel of an end dropped received packets because its backlog was full.
@@ -88,7 +88,7 @@ pub enum Caveat {
         direction: Direction,
         /// Whether it is the socket of the sending or of the receiving end.
         task: Task,
-        /// Size requested (`--sockbuf`).
+        /// Size requested (`--sockbuf`); `net.core.rmem_max` or `wmem_max` limits it.
         asked_bytes: u64,
         /// Size granted by the kernel: half of what `SO_RCVBUF` or `SO_SNDBUF` reads.
         granted_bytes: u64,
@@ -99,7 +99,7 @@ pub enum Caveat {
         direction: Direction,
         /// Whether it was sending or receiving.
         task: Task,
-        /// Share of a processor that it used, 0..=1.
+        /// Share of a processor that it used.
         share: f64,
     },
     /// Fewer bytes were transferred than requested before the time limit.
@@ -316,7 +316,7 @@ pub enum Caveat {
     },
     /// Threads that never sleep lost time on their processors.
     ProcessorsTaken {
-        /// Share of the time lost, 0..=1.
+        /// Share of the time lost.
         share: f64,
     },
     /// Text of a caveat written by an earlier version, or of a kind that only later versions have.
@@ -369,7 +369,7 @@ pub enum NoExperiment {
     },
 }
 
-/// Why a window was not the one requested. In JSON an object as for [`Caveat`].
+/// Why a window was not the one requested.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]

@@ -45,7 +45,7 @@ pub struct Comparison {
     pub difference: f64,
     /// Median of b / median of a - 1; null if a value is not above 0.
     pub effect: Option<f64>,
-    /// Bounds of the difference, in the unit of the values; null if a side has fewer than [`LEAST_RUNS`].
+    /// Bounds of the difference, in the unit of the values; null if a side has fewer than 6 runs.
     pub difference_interval: Option<Interval>,
     /// Bounds of the effect; null if there is no effect or no interval of the difference.
     pub effect_interval: Option<Interval>,
@@ -108,7 +108,7 @@ pub struct Interval {
     pub low: f64,
     /// Upper bound.
     pub high: f64,
-    /// Least confidence: [`CONFIDENCE`], or what the number of runs allows if they are too few for it.
+    /// Least confidence: 0.95, or what the number of runs allows if they are too few for it.
     pub confidence: f64,
 }
 
@@ -159,9 +159,9 @@ pub enum Verdict {
     Better,
     /// The second is worse: its interval excludes zero.
     Worse,
-    /// The interval includes zero, or only differences up to [`NEGLIGIBLE`].
+    /// The interval includes zero, or only differences up to 0.05 %.
     NoDifferenceShown,
-    /// Fewer than [`LEAST_RUNS`] on a side.
+    /// Fewer than 6 runs on a side.
     TooFewRuns,
 }
 

@@ -46,7 +46,7 @@ pub enum Unit {
     Bytes,
     /// Nanoseconds.
     Ns,
-    /// A share, 0..=1.
+    /// A share, 0 to 1.
     Ratio,
     /// Segments.
     Segments,

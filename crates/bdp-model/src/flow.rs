@@ -43,7 +43,7 @@ pub struct FlowSpec {
     pub congestion: Option<String>,
     /// `TCP_NODELAY`.
     pub nodelay: bool,
-    /// Differentiated services code point, 0..=63.
+    /// Differentiated services code point, 0 to 63.
     pub dscp: Option<u8>,
     /// `TCP_NOTSENT_LOWAT` of the sender: the limit of unsent bytes in its socket.
     #[serde(default, skip_serializing_if = "Option::is_none")]

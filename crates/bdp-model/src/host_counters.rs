@@ -2,17 +2,18 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Counters of what disturbs a measurement at one of its ends; null if the machine does not report them.
+/// Counters of what disturbs a measurement at one of its ends; null if the machine does not report them. In the lab by the real
+/// clock, `softnet_*` and `throttled_*` cover the whole machine.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostCounters {
     /// Time between the two readings.
     pub over_ns: u64,
-    /// Counters of the device that carries the path.
+    /// Counters of the device that carries the path; null in the lab, whose links count.
     pub device: Option<DeviceCounters>,
     /// Received packets dropped because the kernel's backlog was full (`/proc/net/softnet_stat`).
     pub softnet_dropped: Option<u64>,
-    /// Times that a processor's receive budget was exhausted (the third column there).
+    /// Times that a processor used up its receive budget (`net.core.netdev_budget`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub softnet_squeezed: Option<u64>,
     /// Periods in which the control group's quota of processor time was used up.
@@ -109,7 +110,8 @@ pub struct DeviceCounters {
     pub rx_fifo: u64,
     /// Outgoing packets lost by its FIFO.
     pub tx_fifo: u64,
-    /// Bytes received beyond what the measurement can have caused; null if unknown.
+    /// Bytes received beyond what the measurement can have caused: payload, retransmits, 118 bytes of header and an acknowledgement
+    /// for each packet. Null if unknown.
     pub rx_cross_bytes: Option<u64>,
     /// Bytes sent beyond what the measurement can have caused; null if unknown.
     pub tx_cross_bytes: Option<u64>,

@@ -71,7 +71,7 @@ pub struct Measurement {
     /// Results of the experiments after the test, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub experiments: Vec<Experiment>,
-    /// What a reader should know before relying on the figures. A real path has caveats, never INVALID.
+    /// Reasons for caution before relying on the figures. A real path has caveats, never INVALID.
     pub caveats: Vec<Caveat>,
     /// Why the measurement failed; null if it did not.
     pub error: Option<String>,
@@ -105,7 +105,7 @@ pub struct MeasureRequest {
     pub peer: Option<PeerProtocol>,
     /// IP version, if only one is acceptable.
     pub family: Option<Family>,
-    /// The directions, in order; both at once if [`MeasureRequest::bidirectional`] is set.
+    /// The directions, in order; both at once if `bidirectional` is set.
     pub directions: Vec<Direction>,
     /// Whether both directions run at the same time.
     pub bidirectional: bool,
@@ -270,7 +270,7 @@ pub struct HostFacts {
     pub congestion_control: Option<String>,
     /// Sysctls that affect TCP, by dotted name.
     pub sysctls: std::collections::BTreeMap<String, String>,
-    /// Fraction of all its processors that was busy during the measurement, 0..=1.
+    /// Fraction of all its processors that was busy during the measurement.
     pub cpu_busy: Option<f64>,
     /// Fraction of processor time stolen by a hypervisor.
     pub cpu_steal: Option<f64>,
@@ -313,7 +313,8 @@ pub struct Pacing {
 pub enum Pacer {
     /// The queueing discipline `fq` of the sender's device.
     Fq,
-    /// TCP in the sender's kernel with its own timers, because the device has no `fq`.
+    /// TCP in the sender's kernel with its own timers, because the device has no `fq`; up to 1 Gbit/s bdp also writes no sooner than
+    /// due.
     Tcp,
     /// bdp alone, by the times of its calls: without `fq` the kernel does not space datagrams.
     Bdp,
@@ -384,9 +385,8 @@ pub struct DirectionResult {
     pub window: WindowReport,
     /// Round trips of probes, before the load and under it.
     pub rtt_ns: RttReport,
-    /// Round trips per minute under load, [`crate::stats::responsiveness_rpm`] of the probes: they stand for the foreign probes of
-    /// draft-ietf-ippm-responsiveness, but are datagrams, without its TCP and TLS handshakes and without its probes on loaded
-    /// connections.
+    /// Round trips per minute under load: 60 s / mean of the probes without the slowest 5 %. The probes are datagrams, without the
+    /// handshakes of draft-ietf-ippm-responsiveness and without its probes on loaded connections.
     pub responsiveness_rpm: Option<f64>,
     /// Responsiveness under working conditions; null if not requested.
     #[serde(default)]
@@ -426,7 +426,9 @@ pub struct DirectionResult {
     /// Options of the first connection, according to the sender's kernel or else the receiver's; absent if neither reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection: Option<Connection>,
-    /// How the sender passed bytes to its kernel.
+    /// How the sender passed bytes to its kernel: `write` (copies them), `splice`, `sendfile`, `MSG_ZEROCOPY` (`MSG_ZEROCOPY, copied by
+    /// the kernel`, as over loopback); of datagrams `sendmmsg`, with `+gso` if the kernel cuts them from larger buffers. Empty if
+    /// unknown.
     #[serde(default)]
     pub send_method: SendMethod,
     /// Methods that the sender tried at the start, of which it kept the fastest; absent if there was only one, or if the path was
@@ -436,9 +438,9 @@ pub struct DirectionResult {
     /// How the receiver read.
     #[serde(default)]
     pub receive_method: ReceiveMethod,
-    /// Sending threads.
+    /// Sending threads: one for each stream, at most one for each processor.
     pub sender_threads: Option<u32>,
-    /// Receiving threads.
+    /// Receiving threads: one for each stream, at most one for each processor.
     pub receiver_threads: Option<u32>,
     /// Result of verifying every byte; null if not requested.
     pub payload_check: Option<PayloadCheck>,

@@ -51,7 +51,7 @@ named! {
         Closed = "closed",
         /// A connection was reset.
         Reset = "reset",
-        /// It was interrupted.
+        /// It was interrupted (Ctrl-C, SIGTERM).
         Stopped = "stopped",
         /// No data arrived.
         Silence = "silence",

@@ -110,7 +110,7 @@ pub struct PingRequest {
     pub bind_address: Option<String>,
     /// Device that probes are sent through.
     pub bind_device: Option<String>,
-    /// Differentiated services code point, 0..=63.
+    /// Differentiated services code point, 0 to 63.
     pub dscp: Option<u8>,
 }
 

@@ -92,7 +92,7 @@ impl ProbePoint {
     }
 }
 
-/// Probes in the order in which they were due. The JSON form has an array for each member of a probe.
+/// Probes in the order in which they were due. Each array has an element for each probe.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "Columns", into = "Columns")]
@@ -191,20 +191,29 @@ pub struct PairProbes {
 #[derive(Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Columns {
+    /// Time range of the probes that count in the figures, from after omit to the end of the flow; null if all count.
     #[serde(default)]
     counted_ns: Option<(i64, i64)>,
+    /// When each was due, negative before the first byte of the flow.
     due_ns: Vec<i64>,
+    /// When each was sent.
     sent_ns: Vec<i64>,
-    /// Null if no answer arrived: the reason is in `unanswered`.
+    /// Round trips, from when it was sent, or due if it was sent more than 1 ms late; null if no answer arrived: the reason is in
+    /// `unanswered`.
     rtt_ns: Vec<Option<u64>>,
+    /// Probes without an answer.
     #[serde(default)]
     unanswered: Vec<Unanswered>,
+    /// Delays from the near end to the far one, by compared clocks; null if the far end reported no times.
     #[serde(default)]
     there_ns: Vec<Option<i64>>,
+    /// Delays from the far end to the near one, by compared clocks; null if the far end reported no times.
     #[serde(default)]
     back_ns: Vec<Option<i64>>,
+    /// Parts of the round trips spent in the two hosts; null if no kernel stamped them.
     #[serde(default)]
     host_ns: Vec<Option<u64>>,
+    /// Probes that had reached the far end when it answered, modulo 256; absent if it does not count them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     echoed: Vec<Option<u8>>,
 }
@@ -214,6 +223,7 @@ struct Columns {
 struct Unanswered {
     /// Index in the arrays.
     index: usize,
+    /// Why it has no answer.
     outcome: Reason,
     /// How long an answer was awaited.
     #[serde(default)]
@@ -224,8 +234,11 @@ struct Unanswered {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 enum Reason {
+    /// No answer came in time.
     Lost,
+    /// The wait was cut short.
     InFlight,
+    /// It was not sent.
     Unsent,
 }
 

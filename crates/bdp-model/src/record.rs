@@ -306,7 +306,7 @@ pub struct Fidelity {
     /// Other programs that used the processors while the flows ran, those with the most CPU time first.
     #[serde(default)]
     pub others: Vec<OtherProgram>,
-    /// Fraction of all of the machine's processors that was busy during the case, 0..=1.
+    /// Fraction of all of the machine's processors that was busy during the case.
     pub host_cpu_busy: f64,
     /// Fraction of processor time stolen by the hypervisor.
     pub host_cpu_steal: f64,
@@ -342,7 +342,7 @@ pub struct Excess {
     pub p95_ns: u64,
     /// Mean delay of sending: a host short of processor time sends late, a cost to flows that no round trip shows.
     pub sent_late_ns: u64,
-    /// Estimated share of a flow's goodput lost to the excess, 0..=1, if round trips determine its goodput: the mean of each probe's excess,
+    /// Estimated share of a flow's goodput lost to the excess, if round trips determine its goodput: the mean of each probe's excess,
     /// less what hosts usually add, over its whole round trip.
     pub harm: f64,
     /// Part of the mean excess caused by late releases by the driver.
@@ -363,14 +363,14 @@ pub struct FlowFidelity {
     pub name: String,
     /// Share of the time during which the busiest link of its data was busy; null if no link has a rate.
     pub busy: Option<f64>,
-    /// Estimated share of its goodput lost to the faults, 0..=1: the larger of the next two, limited to the spare capacity of its busiest
+    /// Estimated share of its goodput lost to the faults: the larger of the next two, limited to the spare capacity of its busiest
     /// link.
     pub harm: f64,
     /// Estimate from the probes between its hosts; null if none was answered.
     pub harm_by_probes: Option<f64>,
     /// Estimate from how long its packets lay unread and how late they were released.
     pub harm_by_packets: f64,
-    /// Datagrams sent / datagrams requested, 0..=1; null for TCP.
+    /// Datagrams sent / datagrams requested; null for TCP.
     pub sent_of_asked: Option<f64>,
 }
 

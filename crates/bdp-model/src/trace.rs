@@ -272,11 +272,16 @@ impl fmt::Display for Trace {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Stored {
+    /// Name of the file that it was read from.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     file: String,
+    /// Whether it starts again at its end.
     repeat: bool,
+    /// Opportunities to deliver 1504 bytes in each millisecond: `A` none, `B` one, `Y` 24, `(30)` any number; digits after it are the
+    /// number of milliseconds for which it holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     opportunities: Option<String>,
+    /// The model of a radio channel that it was drawn from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     radio: Option<Radio>,
 }

@@ -57,11 +57,11 @@ pub struct UdpReport {
     pub datagram_bytes: u64,
     /// Datagrams that the sender passed to its kernel.
     pub sent: u64,
-    /// Datagrams skipped because it was too late to send them on time.
+    /// Datagrams skipped because they were more than 20 ms late.
     pub left_out: u64,
     /// Distinct datagrams received.
     pub received: u64,
-    /// Datagrams sent but never received.
+    /// Datagrams sent but never received, omit included.
     pub lost: u64,
     /// Lost / sent.
     pub loss_ratio: f64,
@@ -74,15 +74,16 @@ pub struct UdpReport {
     pub reordered: Option<u64>,
     /// Largest distance of a reordered datagram's number behind the highest received; null if the receiver does not report it.
     pub reorder_displacement_max: Option<u64>,
-    /// Interarrival jitter at the end of the flow (RFC 3550, section 6.4.1), the largest of the streams.
+    /// Interarrival jitter at the end of the flow (RFC 3550, section 6.4.1), the largest of the streams. Datagrams of one call have one
+    /// departure time.
     pub jitter_ns: Option<u64>,
     /// Delay above the smallest (RFC 5481, section 4.2).
     pub delay_variation_ns: Option<Distribution>,
-    /// Delay from the sender's call to the receiving kernel, as accurate as the clocks could be compared.
+    /// Delay from the sender's call to the receiving kernel; in the lab, where both ends have one clock, the clock error is 0.
     pub one_way_delay_ns: Option<OneWayDelay>,
     /// Time from one call of the sender to the next.
     pub send_gap_ns: Option<Distribution>,
-    /// Most datagrams passed to the kernel by one call.
+    /// Most datagrams passed to the kernel by one call: those due within 100 us, or one.
     pub burst_max: u64,
     /// Source of the receiver's timestamps.
     pub timestamps: TimestampSource,

@@ -65,12 +65,12 @@ fn lab_run() -> Value {
         add(
             fidelity,
             "broken",
-            json!({ "type": "array", "items": words(), "description": "The bounds that were broken." }),
+            json!({ "type": "array", "items": words(), "description": "Each bound that was broken, with the measured value." }),
         );
         add(
             fidelity,
             "cause",
-            json!({ "type": ["string", "null"], "description": "Who or what broke them, and what to do about it." }),
+            json!({ "type": ["string", "null"], "description": "What broke them, if known, and what to do about it." }),
         );
         add(
             fidelity,
@@ -90,11 +90,11 @@ fn lab_run() -> Value {
 fn selftest_of_lab(draft: &mut Draft) {
     let side = json!({
         "type": "object",
-        "description": "What a TCP flow came to; means if it was repeated.",
+        "description": "Results of the TCP flow, means over its repetitions.",
         "properties": {
-            "goodput_bps": { "type": "number" },
+            "goodput_bps": { "type": "number", "description": "Goodput." },
             "goodput_sd_bps": { "type": ["number", "null"], "description": "Standard deviation between repetitions; null of one." },
-            "retransmits": { "type": "number" },
+            "retransmits": { "type": "number", "description": "Retransmitted segments." },
             "retransmits_sd": { "type": ["number", "null"], "description": "Standard deviation between repetitions; null of one." },
             "rtt_loaded_ns": { "type": "number", "description": "Median round trip of probes beside the flow." },
         },
@@ -107,35 +107,35 @@ fn selftest_of_lab(draft: &mut Draft) {
         object
     };
     let check = all(json!({ "properties": {
-        "what": words(),
-        "measured": { "type": "string", "description": "With its unit." },
-        "bound": { "type": "string", "description": "With its unit; - if there is none." },
-        "held": { "type": "boolean" },
+        "what": described(words(), "What was checked."),
+        "measured": { "type": "string", "description": "The value that was measured, with its unit." },
+        "bound": { "type": "string", "description": "The bound, with its unit; `-` if there is none." },
+        "held": { "type": "boolean", "description": "Whether it passed." },
     } }));
     let cell = all(json!({ "properties": {
-        "rate_bps": { "type": "integer", "minimum": 1 },
-        "delay_ns": { "type": "integer", "minimum": 0, "description": "One way." },
-        "limit_packets": { "type": "integer", "minimum": 1 },
-        "loss": { "type": "number" },
-        "congestion_control": { "type": "string" },
-        "duration_ns": { "type": "integer", "minimum": 1 },
-        "repetitions": { "type": "integer", "minimum": 1 },
+        "rate_bps": { "type": "integer", "minimum": 1, "description": "Rate of the link." },
+        "delay_ns": { "type": "integer", "minimum": 0, "description": "Delay of the link, one way." },
+        "limit_packets": { "type": "integer", "minimum": 1, "description": "Limit of the queue." },
+        "loss": { "type": "number", "description": "Probability of loss." },
+        "congestion_control": { "type": "string", "description": "Congestion control of the sender." },
+        "duration_ns": { "type": "integer", "minimum": 1, "description": "Duration of each flow." },
+        "repetitions": { "type": "integer", "minimum": 1, "description": "Number of flows." },
         "emulator": side,
         "netem": side,
-        "goodput_ratio": { "type": ["number", "null"], "description": "The emulator's over netem's." },
-        "tolerance": { "type": "string", "description": "What the goodput may differ by." },
-        "agrees": { "type": "boolean" },
+        "goodput_ratio": { "type": ["number", "null"], "description": "Goodput over the emulator / goodput over netem." },
+        "tolerance": { "type": "string", "description": "The largest difference of the goodputs that counts as agreement." },
+        "agrees": { "type": "boolean", "description": "Whether they agree." },
     } }));
     draft.root()["properties"]["checks"] = json!({
         "type": "array",
         "minItems": 0,
-        "description": "Of `bdp lab selftest --json` alone: what was promised of the emulator, and what came of it.",
+        "description": "Checks of the emulator; only from `bdp lab selftest`.",
         "items": check,
     });
     draft.root()["properties"]["beside_netem"] = json!({
         "type": "array",
         "minItems": 0,
-        "description": "Of `bdp lab selftest --netem --json` alone: a TCP flow over the emulator and over the kernel's netem, a cell for each condition.",
+        "description": "A TCP flow over the emulator and over netem under each condition; only from `bdp lab selftest --netem`.",
         "items": cell,
     });
 }
@@ -191,12 +191,12 @@ fn ping() -> Value {
     add(draft.root(), "method", described(words(), "How a round trip was made, in a sentence."));
     let judged = draft.refer::<Vec<Judgement>>();
     let error = json!({ "type": ["string", "null"] });
-    add(draft.root(), "run", described(json!({ "type": "null" }), "Nothing of it is stored."));
-    add(draft.root(), "expectations", described(judged, "What became of each `--expect`, in their order."));
+    add(draft.root(), "run", described(json!({ "type": "null" }), "Always null: nothing is stored."));
+    add(draft.root(), "expectations", described(judged, "The outcome of each `--expect`, in their order."));
     add(
         draft.root(),
         "error",
-        described(error, "Why no probe came back, and what to do about it; null if one did."),
+        described(error, "Why no probe was answered, and what to do; null if one was."),
     );
     caveats(&mut draft, |kind| PING_CAVEATS.contains(&kind));
     draft.finish(About { id: "ping:1", title: "Output of bdp ping --json", first: "", page: "ping.md" })
@@ -210,19 +210,22 @@ fn path() -> Value {
     let sentence = json!({
         "type": "object",
         "required": ["about", "text"],
-        "properties": { "about": { "enum": ["queue", "loss", "MTU", "branches", "marks", "NOTE"] }, "text": words() },
+        "properties": {
+            "about": { "enum": ["queue", "loss", "MTU", "branches", "marks", "NOTE"], "description": "Its subject." },
+            "text": described(words(), "The sentence."),
+        },
     });
     add(
         draft.root(),
         "verdict",
-        json!({ "type": "array", "items": sentence, "description": "What is concluded, as it is printed." }),
+        json!({ "type": "array", "items": sentence, "description": "The conclusions, as printed." }),
     );
     draft.finish(About { id: "path:1", title: "Output of bdp path --json", first: "", page: "path.md" })
 }
 
 fn selftest() -> Value {
     let mut draft = Draft::of::<Instrument>();
-    add(draft.root(), "run", described(json!({ "type": "null" }), "Nothing of it is stored."));
+    add(draft.root(), "run", described(json!({ "type": "null" }), "Always null: nothing is stored."));
     caveats(&mut draft, |kind| INSTRUMENT_CAVEATS.contains(&kind));
     draft.finish(About {
         id: "selftest:1",
@@ -275,24 +278,20 @@ fn pcap() -> Value {
     add(
         capture,
         "broke",
-        described(text, "Why it could not be read to its end; what was read before counts."),
+        described(text, "Why it could not be read to its end; what was read before then counts."),
     );
-    add(
-        capture,
-        "caveats",
-        list(words(), "What a reader should know before relying on the figures, in words."),
-    );
+    add(capture, "caveats", list(words(), "Reasons for caution, in words."));
     add(capture, "flows", list(flow, "Its flows, the one with the most bytes first."));
     capture["description"] = "A capture, or several of one place.".into();
     if let Some(direction) = draft.definition("CapturedDirection") {
         add(direction, "findings", list(finding, "What limits it, the binding limit first."));
-        add(direction, "time_spent", described(spent, "Where its time went; null if that is not known."));
+        add(direction, "time_spent", described(spent, "Where its time went; null if unknown."));
     }
     let capture = draft.nest("Capture");
     *draft.root() = json!({
         "type": "object",
         "properties": {
-            "schema": { "const": CAPTURE_SCHEMA, "description": "Name and version of this document's shape." },
+            "schema": { "const": CAPTURE_SCHEMA, "description": "Name and version of the document's format." },
             "captures": list(capture, "One for each file, in order."),
             "pairs": list(
                 pair,
@@ -313,7 +312,7 @@ fn watch() -> Value {
     word_findings(&mut draft);
     let reading = draft.definition("Socket").map_or(Value::Null, |socket| socket.clone());
     let took = json!({ "type": "integer", "minimum": 0, "description": "Length of the interval." });
-    let note = json!({ "type": "object", "properties": {}, "required": [], "description": "Something worth a line." });
+    let note = json!({ "type": "object", "properties": {}, "required": [], "description": "A process that ended, or a reading that failed." });
     draft.root()["$defs"]["Note"] = note;
     if let Some(note) = draft.definition("Note") {
         add(note, "text", described(words(), "What happened."));
@@ -336,13 +335,13 @@ fn watch() -> Value {
         add(
             line,
             "schema",
-            json!({ "const": WATCH_SCHEMA, "description": "Name and version of this line's shape." }),
+            json!({ "const": WATCH_SCHEMA, "description": "Name and version of the line's format." }),
         );
-        add(line, "kind", json!({ "const": kind, "description": "What the line is about." }));
+        add(line, "kind", json!({ "const": kind, "description": "Kind of line." }));
         add(
             line,
             "at_ns",
-            json!({ "type": "integer", "minimum": 0, "description": "When, since watching began." }),
+            json!({ "type": "integer", "minimum": 0, "description": "Time since watching began." }),
         );
     }
     let note = json!({ "$ref": "#/$defs/Note" });
@@ -410,12 +409,16 @@ fn word_transfers(draft: &mut Draft, of: &str) {
     add(
         transfer,
         "retransmit_ratio",
-        share("Retransmitted segments as a share of those sent; null if it is not known."),
+        share(
+            "Retransmitted segments / segments sent, omit included; null of datagrams, and if it is not known.",
+        ),
     );
     add(
         transfer,
         "loss_ratio",
-        share("Segments or datagrams lost as a share of those sent; null if it is not known."),
+        share(
+            "Segments retransmitted but not needlessly / segments sent, an upper bound of the loss; of datagrams, lost / sent. Null if it is not known.",
+        ),
     );
     let about = "Where the time of the first stream went; null of datagrams, and if the sender's kernel does not count it.";
     add(transfer, "time_spent", described(spent, about));
@@ -457,7 +460,8 @@ fn word(kinds: Option<&mut Value>) {
     let list = ["oneOf", "anyOf"].into_iter().find(|list| kinds[list].is_array()).unwrap_or("oneOf");
     for kind in kinds.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
         if kind["type"] == "string" {
-            *kind = json!({ "type": "object", "properties": { "kind": { "const": "text" } }, "required": ["kind"] });
+            let about = kind["description"].take();
+            *kind = json!({ "type": "object", "properties": { "kind": { "const": "text" } }, "required": ["kind"], "description": about });
         }
         add(kind, "text", described(words(), "The same in words."));
     }

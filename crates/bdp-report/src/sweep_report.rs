@@ -122,7 +122,7 @@ struct CurveDocument<'a> {
     points: Vec<PointDocument<'a>>,
     /// Values that were tried but have no valid run.
     unmeasured: &'a [Unmeasured],
-    /// Where the curve stops rising; null if it has too few points.
+    /// Where the curve stops rising; null if it has too few points, or falls.
     knee: Option<KneeDocument>,
     /// Range in which goodput falls again; null if it does not fall.
     fall: Option<Span>,
@@ -130,7 +130,7 @@ struct CurveDocument<'a> {
     for_throughput: Option<Span>,
     /// Values recommended for latency; null if unknown.
     for_latency: Option<Span>,
-    /// Bandwidth-delay product: rate x idle round-trip time.
+    /// Bandwidth-delay product: rate (if unknown, best goodput) x smallest idle round trip.
     product_bytes: Option<f64>,
 }
 

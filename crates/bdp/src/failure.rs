@@ -54,7 +54,8 @@ pub(crate) struct Document<'a> {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Failure<'a> {
-    /// Kind of the error: the request was wrong, the environment refused, bdp has a bug, or a signal ended it.
+    /// `usage`: the request was wrong. `environment`: the environment refused. `bug`: bdp has a bug. `interrupted`: a signal ended it
+    /// before there was a result.
     #[cfg_attr(test, schemars(extend("enum" = ["usage", "environment", "bug", "interrupted"])))]
     kind: &'a str,
     /// What failed, on what, why, and what to do; without the `bdp: ` of standard error.

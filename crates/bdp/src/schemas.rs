@@ -1,4 +1,4 @@
-//! docs/*.schema.json are generated from the types: `make schemas` writes them.
+//! docs/*.schema.json, and the tables of members in docs/*.md, are generated from the types: `make schemas` writes them.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,9 +10,26 @@ use serde_json::{Value, json};
 use crate::failure;
 use crate::lab::{conformance, stacks};
 use crate::measure::stream;
+use crate::tune;
+
+mod members;
 
 /// Schemas written by hand, until their types have schemas.
-const BY_HAND: [&str; 2] = ["job", "tune"];
+const BY_HAND: [&str; 1] = ["job"];
+
+/// Pages with tables of members; a part of several documents is described on the first that has it.
+const PAGES: [&str; 10] = [
+    "json-measurement.md",
+    "measurement-stream.md",
+    "json-lab-run.md",
+    "json-path.md",
+    "json-ping.md",
+    "json-pcap.md",
+    "json-watch.md",
+    "json-comparison.md",
+    "json-sweep.md",
+    "exit-codes.md",
+];
 
 fn schemas() -> Vec<(&'static str, Value)> {
     let mut all = bdp_report::schema::schemas();
@@ -26,6 +43,14 @@ fn schemas() -> Vec<(&'static str, Value)> {
                 "conformance:1",
                 "Output of bdp lab conformance --json",
                 "stacks.md",
+            ),
+        ),
+        (
+            "tune",
+            simple::<tune::document::Document<'_>>(
+                "tune:1",
+                "Output of bdp tune apply, confirm, revert and journal with --json",
+                "tune.md",
             ),
         ),
         (
@@ -70,26 +95,50 @@ fn measurement_stream() -> Value {
     })
 }
 
+fn docs() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs")
+}
+
+/// Compares a file of docs/ with what the types give, or writes it if asked to.
+fn settle(file: &str, wanted: &str) {
+    let path = docs().join(file);
+    if std::env::var("INSTA_UPDATE").as_deref() == Ok("always") {
+        return fs::write(path, wanted).unwrap();
+    }
+    let is = fs::read_to_string(path).unwrap_or_default();
+    assert!(is == wanted, "docs/{file} differs from the types: 'make schemas' brings it up to date");
+}
+
+#[test]
+fn pages_have_the_members_of_the_schemas() {
+    let by_hand = BY_HAND.map(|name| {
+        let schema = fs::read_to_string(docs().join(format!("{name}.schema.json"))).unwrap();
+        (name, serde_json::from_str(&schema).unwrap())
+    });
+    let schemas: Vec<(&str, Value)> = schemas().into_iter().chain(by_hand).collect();
+    let pages = PAGES.map(|page| (page, fs::read_to_string(docs().join(page)).unwrap()));
+    let lacks = |page: &str, text: &str| -> Vec<String> {
+        text.lines()
+            .filter(|line| line.contains(members::LACKS))
+            .map(|line| format!("{page}: {line}"))
+            .collect()
+    };
+    let written = members::written(&pages, &schemas);
+    let all = || PAGES.iter().zip(&written);
+    let lacking: Vec<String> = all().flat_map(|(page, text)| lacks(page, text)).collect();
+    assert!(lacking.is_empty(), "no description:\n{}", lacking.join("\n"));
+    all().for_each(|(page, text)| settle(page, text));
+}
+
 #[test]
 fn schemas_are_those_of_the_types() {
-    let docs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let all = schemas();
     for (name, schema) in &all {
         assert!(jsonschema::meta::is_valid(schema), "{name} is no schema");
-        let file = docs.join(format!("{name}.schema.json"));
-        let wanted = text(schema);
-        if std::env::var("INSTA_UPDATE").as_deref() == Ok("always") {
-            fs::write(file, wanted).unwrap();
-        } else {
-            let is = fs::read_to_string(&file).unwrap_or_default();
-            assert!(
-                is == wanted,
-                "docs/{name}.schema.json differs from the types: 'make schemas' brings it up to date"
-            );
-        }
+        settle(&format!("{name}.schema.json"), &text(schema));
     }
     let mut listed: Vec<&str> = all.iter().map(|(name, _)| *name).chain(BY_HAND).collect();
-    let mut there: Vec<String> = fs::read_dir(docs)
+    let mut there: Vec<String> = fs::read_dir(docs())
         .unwrap()
         .filter_map(|entry| entry.unwrap().file_name().into_string().ok())
         .filter_map(|name| name.strip_suffix(".schema.json").map(str::to_owned))

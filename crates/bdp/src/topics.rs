@@ -24,22 +24,29 @@ static TOPICS: &[Topic] = &topics! {
     "units" "units.md" "notation of rates, sizes, times and shares",
     "exit-codes" "exit-codes.md" "exit codes, and errors as JSON",
     "store" "runs.md" "the run store: labels, export, import, files instead of runs",
-    "measurement" "measurement.md" "output and JSON members of 'bdp measure'",
+    "measurement" "measurement.md" "output of 'bdp measure': JSON, experiments, searches, caveats, rules",
+    "measurement-members" "json-measurement.md" "members of the JSON of 'bdp measure', one by one",
     "measurement-stream" "measurement-stream.md" "events of 'bdp measure --json-stream'",
     "metrics" "metrics.md" "Prometheus metrics",
     "round-trips" "ping.md" "'bdp ping': round-trip times and where they are measured",
+    "round-trip-members" "json-ping.md" "members of the JSON of 'bdp ping', one by one",
     "latency" "latency.md" "latency under load: probes, RPM, one-way delay, host and path delay",
     "hops" "path.md" "'bdp path': the hops of a path and their behaviour",
+    "hop-members" "json-path.md" "members of the JSON of 'bdp path', one by one",
     "findings" "findings.md" "findings: meaning, evidence and remedies",
     "time-spent" "time.md" "what a transfer spent its time on",
     "captures" "captures.md" "'bdp pcap': limits of connections in packet captures",
+    "capture-members" "json-pcap.md" "members of the JSON of 'bdp pcap', one by one",
     "tcptrace" "tcptrace.md" "output like tcptrace, and differences",
     "tshark" "tshark.md" "packet labels like Wireshark's, and differences",
     "watching" "watch.md" "'bdp watch': TCP sockets of running programs",
+    "watching-members" "json-watch.md" "members of the JSON of 'bdp watch', one by one",
     "settings" "settings.md" "TCP and network card settings: defaults by kernel, outdated advice",
     "sweeps" "sweep.md" "'bdp sweep': curves, their knees and recommended values",
+    "sweep-members" "json-sweep.md" "members of the JSON of 'bdp sweep', one by one",
     "twins" "twin.md" "'bdp twin': emulating a measured path, and the accuracy",
     "comparisons" "compare.md" "'bdp compare': two runs with confidence intervals",
+    "comparison-members" "json-comparison.md" "members of the JSON of 'bdp compare', one by one",
     "reports" "report.md" "'bdp report': HTML pages and CSV",
     "download" "download.md" "measuring to web servers by download",
     "interop" "interop.md" "interoperation with iperf3 and iperf2",
@@ -56,7 +63,8 @@ static TOPICS: &[Topic] = &topics! {
     "stack-contract" "stack-contract.md" "the interface for attaching your own TCP stack",
     "loop" "loop.md" "'bdp fix': measure, plan, rehearse, apply, verify",
     "tuning" "tune.md" "'bdp tune': reversible changes of settings",
-    "record" "record.md" "JSON members of the record of a case",
+    "record" "record.md" "the JSON of 'bdp lab run': records of cases and their summary",
+    "record-members" "json-lab-run.md" "members of the JSON of 'bdp lab run', one by one",
     "fidelity" "fidelity.md" "accuracy of the emulator: INVALID cases, arithmetic, netem",
     "emulator" "emulator.md" "how the lab emulates a path",
     "queues" "queues.md" "AQM queues, compared with the kernel's",
@@ -126,7 +134,8 @@ impl Topic {
 
     /// Its text, with file names of other documents replaced by the commands that print them.
     fn prose(&self) -> String {
-        let mut text = self.text.to_owned();
+        let mut text: String =
+            self.text.split_inclusive('\n').filter(|line| !line.starts_with("<!--")).collect();
         for topic in TOPICS {
             let link = format!("[{0}]({0}", topic.file);
             while let Some(at) = text.find(&link) {

@@ -26,7 +26,7 @@ pub struct Evidence {
     pub value: f64,
     /// The unit of the value.
     pub unit: Unit,
-    /// Further numbers, in the order of [`Fact`]; [`Evidence::figures`] returns them by name.
+    /// Further numbers, in the order of the fact's description.
     with: Vec<Quantity>,
     /// The rule's lower threshold: the value is at least this.
     pub at_least: Option<f64>,

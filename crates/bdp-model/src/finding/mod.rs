@@ -34,10 +34,11 @@ pub struct Finding {
     pub place: Place,
     /// How certain the finding is.
     pub confidence: Confidence,
-    /// Its probability, 0 to 1, calibrated on transfers whose limit is known; null if it was not calibrated.
+    /// Its probability, calibrated on transfers whose limit is known; null if it was not calibrated: of datagrams, captures, watched
+    /// sockets, and limits without such transfers, as the ceiling.
     #[serde(default)]
     pub probability: Option<f64>,
-    /// What the limit may be if it is unknown, most probable first.
+    /// Up to three limits that it may be if it is unknown, most probable first.
     #[serde(default)]
     pub candidates: Vec<Likely>,
     /// The observations, strongest first.
@@ -69,7 +70,7 @@ pub enum Confidence {
 pub struct Likely {
     /// The limit.
     pub limit: Limit,
-    /// Its probability, 0 to 1.
+    /// Its probability.
     pub probability: f64,
 }
 

@@ -6,7 +6,7 @@ use super::named::{named, named_kinds};
 use super::quantity::{Quantity, Unit};
 
 named_kinds! {
-    /// An action to take. `setting`, `value` and `host` are the operands of a [`Remedy`].
+    /// An action to take. `setting`, `value` and `host` are those of the remedy.
     pub enum Action {
         /// Windows and buffers.
         Windows {

@@ -85,7 +85,7 @@ pub struct Figures {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Share {
-    /// The observed share, 0..=1.
+    /// The observed share.
     pub value: f64,
     /// Lower bound of the interval.
     pub low: f64,
@@ -294,7 +294,7 @@ pub struct Branching {
     pub branches: u32,
     /// Flows that were answered.
     pub flows: u32,
-    /// Confidence that there are no further branches, 0..=1.
+    /// Confidence that there are no further branches.
     pub confidence: f64,
     /// Whether packets of one flow reached several addresses: the previous hop balances per packet.
     pub per_packet: bool,

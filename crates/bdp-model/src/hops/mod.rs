@@ -99,7 +99,7 @@ pub struct PathRequest {
     pub sizes: bool,
     /// Whether names of addresses are looked up.
     pub names: bool,
-    /// Differentiated services code point of the probes, 0..=63.
+    /// Differentiated services code point of the probes, 0 to 63.
     pub dscp: Option<u8>,
     /// Whether the probes are ECN-capable (ECT(0)).
     pub ecn: bool,

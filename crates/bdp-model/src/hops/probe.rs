@@ -74,7 +74,7 @@ pub enum AnswerKind {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Marks {
-    /// Differentiated services code point, 0..=63 (RFC 2474).
+    /// Differentiated services code point, 0 to 63 (RFC 2474).
     pub dscp: u8,
     /// 0 not ECN-capable, 1 ECT(1), 2 ECT(0), 3 congestion experienced (RFC 3168).
     pub ecn: u8,

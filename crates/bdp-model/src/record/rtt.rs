@@ -10,9 +10,9 @@ use crate::stats::{nearest_rank, resolves};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RttReport {
-    /// Before the workload started.
+    /// Before the load.
     pub idle: Option<RttSummary>,
-    /// While the workload ran.
+    /// Under load: probes sent from the end of omit to the end.
     pub loaded: Option<RttSummary>,
     /// The full distributions of both.
     #[serde(default, skip_serializing_if = "RttPercentiles::is_empty")]
@@ -24,10 +24,10 @@ pub struct RttReport {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RttPercentiles {
-    /// Before the workload started.
+    /// Before the load.
     #[serde(default)]
     pub idle: Vec<u64>,
-    /// While the workload ran.
+    /// Under load: probes sent from the end of omit to the end.
     #[serde(default)]
     pub loaded: Vec<u64>,
 }

@@ -64,7 +64,7 @@ pub struct SenderSample {
     /// Congestion control state, first stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion_state: Option<CongestionState>,
-    /// Slow start threshold in segments, first stream; null before the first congestion event.
+    /// Slow start threshold in segments, first stream; absent before the first congestion event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssthresh: Option<u32>,
     /// Segments considered lost and not yet retransmitted, first stream.

@@ -3,7 +3,6 @@
 mod capture_html;
 mod consistency;
 mod datagrams;
-mod finding_names;
 mod fixture;
 mod html;
 mod iperf3_json;
@@ -13,3 +12,4 @@ mod measurement_schema;
 mod schema;
 mod shared_path;
 mod table;
+mod time_states;

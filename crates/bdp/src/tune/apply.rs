@@ -3,18 +3,17 @@
 use std::time::Duration;
 
 use bdp_model::ends::End;
-use bdp_model::tuning::{Change, Plan, Target};
+use bdp_model::tuning::{Change, Plan};
 use bdp_model::units::Nanos;
 use bdp_report::tuning::applied::{AppliedText, ChangeLine, NOTHING_TO_DO, applied_text, changes_text, why};
 use bdp_tune::{Applied, ApplyOptions, Refusal, Step};
 use bdp_wire::tuning::TuneOrder;
-use serde_json::{Value, json};
 
-use super::document::print_document;
+use super::document::{self, Changed, Done, print_document};
 use super::far::{Far, FarArgs};
 use super::places::{PlaceArgs, refused};
 use super::stored;
-use crate::exit::{self, Exit, Outcome};
+use crate::exit::{self, Outcome};
 use crate::question::{self, can_ask};
 use crate::store::StoreArgs;
 use crate::{arguments, help, interrupt, output};
@@ -258,30 +257,21 @@ fn ask(lines: &[ChangeLine<'_>]) -> anyhow::Result<()> {
 }
 
 fn print_json(steps: &[Step], applied: Option<&Applied>, is_dry_run: bool) -> Outcome {
-    let changes: Vec<Value> = steps
-        .iter()
-        .map(|step| {
-            json!({
-                "target": step.change.target,
-                "before": step.now,
-                "after": step.change.to,
-                "already": step.is_there,
-            })
-        })
-        .collect();
+    let changes = steps.iter().map(|step| Changed {
+        target: &step.change.target,
+        before: step.now.as_deref(),
+        after: &step.change.to,
+        already: step.is_there,
+    });
     let journal = applied.and_then(|applied| applied.journal.as_ref());
-    let of_this_boot: &[Target] = applied.map_or(&[], |applied| &applied.of_this_boot);
-    print_document(
-        "apply",
-        json!({
-            "dry_run": is_dry_run,
-            "changes": changes,
-            "journal": journal.map(|journal| journal.id),
-            "until_unix_ms": journal.and_then(|journal| Some(journal.until?.unix_ms)),
-            "expired": applied.map_or(&[][..], |applied| &applied.expired),
-            "persistent_file": applied.and_then(|applied| applied.persistent_file.as_ref()),
-            "of_this_boot": of_this_boot,
-        }),
-    )?;
-    Ok(Exit::Done)
+    let result = document::Applied {
+        dry_run: is_dry_run,
+        changes: changes.collect(),
+        journal: journal.map(|journal| journal.id),
+        until_unix_ms: journal.and_then(|journal| Some(journal.until?.unix_ms)),
+        expired: applied.map_or(&[], |applied| &applied.expired),
+        persistent_file: applied.and_then(|applied| applied.persistent_file.as_deref()),
+        of_this_boot: applied.map_or(&[], |applied| &applied.of_this_boot),
+    };
+    print_document(None, Done::Apply(result))
 }

@@ -2,11 +2,9 @@
 
 use bdp_report::tuning::applied::{ConfirmedText, confirmed_text};
 use bdp_tune::{ConfirmOptions, Confirmed};
-use serde_json::json;
 
-use super::document::print_document;
+use super::document::{self, Done, print_document};
 use super::end::JournalEndArgs;
-use super::journal;
 use super::places::refused;
 use crate::exit::{self, Exit, Outcome};
 use crate::{help, output};
@@ -35,15 +33,13 @@ impl ConfirmArgs {
         let confirmed = bdp_tune::confirm(&mut world, options).map_err(|e| refused("confirm", &e))?;
         let ids: Vec<u32> = confirmed.journals.iter().map(|journal| journal.id).collect();
         if end.json {
-            print_document(
-                "confirm",
-                json!({
-                    "journals": ids,
-                    "persistent_file": confirmed.persistent_file,
-                    "of_this_boot": confirmed.of_this_boot,
-                    "damaged": journal::damaged(&confirmed.damaged),
-                }),
-            )?;
+            let result = document::Confirmed {
+                journals: &ids,
+                persistent_file: confirmed.persistent_file.as_deref(),
+                of_this_boot: &confirmed.of_this_boot,
+                damaged: confirmed.damaged.iter().map(Into::into).collect(),
+            };
+            print_document(None, Done::Confirm(result))?;
         } else {
             output::print(&text(&confirmed))?;
         }

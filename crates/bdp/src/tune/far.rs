@@ -10,9 +10,11 @@ use bdp_report::tuning::applied::{
     reverted_text, state_text,
 };
 use bdp_wire::tuning::{TuneApplied, TuneBack, TuneJournal, TuneOrder, TuneReverted, TuneState, TuneStep};
-use serde_json::{Value, json};
 
-use super::document::print_document;
+use super::document::{
+    Applied, Back, Changed, Confirmed, Done, Failed, Foreign, JournalLine, Journals, Reverted, SettingLine,
+    print_document,
+};
 use crate::exit::{self, Exit, Outcome};
 use crate::measure::target;
 use crate::{help, output, token};
@@ -92,19 +94,22 @@ impl Far {
         applied: Option<&TuneApplied>,
         is_dry_run: bool,
     ) -> Outcome {
-        print_document(
-            "apply",
-            json!({
-                "at": self.name,
-                "dry_run": is_dry_run,
-                "changes": steps,
-                "journal": applied.and_then(|applied| applied.journal),
-                "until_unix_ms": applied.and_then(|applied| applied.until_unix_ms),
-                "expired": [],
-                "persistent_file": null,
-                "of_this_boot": [],
-            }),
-        )
+        let changes = steps.iter().map(|step| Changed {
+            target: &step.target,
+            before: step.before.as_deref(),
+            after: &step.after,
+            already: step.already,
+        });
+        let result = Applied {
+            dry_run: is_dry_run,
+            changes: changes.collect(),
+            journal: applied.and_then(|applied| applied.journal),
+            until_unix_ms: applied.and_then(|applied| applied.until_unix_ms),
+            expired: &[],
+            persistent_file: None,
+            of_this_boot: &[],
+        };
+        print_document(Some(&self.name), Done::Apply(result))
     }
 
     /// Keeps changes on the far end: one journal, or all pending ones applied from here.
@@ -127,8 +132,13 @@ impl Far {
             settings += client.confirm(id).map_err(|e| refused("confirm", &e))? as usize;
         }
         if is_json {
-            let members = json!({ "at": self.name, "journals": ids, "persistent_file": null, "of_this_boot": [], "damaged": state.damaged });
-            print_document("confirm", members)?;
+            let result = Confirmed {
+                journals: &ids,
+                persistent_file: None,
+                of_this_boot: &[],
+                damaged: state.damaged.iter().map(Into::into).collect(),
+            };
+            print_document(Some(&self.name), Done::Confirm(result))?;
         } else {
             let text = ConfirmedText { settings, at: Some(&self.name), ..ConfirmedText::default() };
             output::print(&confirmed_text(&text, &output::style()))?;
@@ -150,7 +160,7 @@ impl Far {
             all.push(client.revert(id).map_err(|e| refused("revert", &e))?);
         }
         match is_json {
-            true => print_document("revert", self.reverted_document(&all, &state))?,
+            true => print_document(Some(&self.name), Done::Revert(reverted_document(&all, &state)))?,
             false => output::print(&reverted_words(&all))?,
         };
         let failed: Vec<String> = all
@@ -173,7 +183,7 @@ impl Far {
     pub fn journal(&self, is_json: bool) -> Outcome {
         let state = self.connect("journal")?.state().map_err(|e| refused("journal", &e))?;
         match is_json {
-            true => print_document("journal", self.state_document(&state))?,
+            true => print_document(Some(&self.name), Done::Journal(state_document(&state)))?,
             false => output::print(&self.state_words(&state))?,
         };
         self.check_damage("journal", &state)?;
@@ -236,48 +246,51 @@ impl Far {
             (other, _) => output::tame(other),
         }
     }
+}
 
-    fn state_document(&self, state: &TuneState) -> Value {
-        let journals = state.journals.iter().map(|of| {
-            json!({
-                "id": of.id,
-                "standing": of.standing,
-                "guarded": of.guarded,
-                "boot_id": null,
-                "network_namespace": null,
-                "kernel": null,
-                "started_unix_ms": of.started_unix_ms,
-                "until_unix_ms": of.until_unix_ms,
-                "client": of.client,
-                "persistent_file": null,
-                "settings": of.settings,
-            })
-        });
-        json!({
-            "at": self.name,
-            "journals": journals.collect::<Vec<_>>(),
-            "damaged": state.damaged,
-            "persistent_file": null,
-            "persistent_file_missing": false,
-            "persistent_file_foreign": false,
-        })
+fn state_document(state: &TuneState) -> Journals<'_> {
+    Journals {
+        journals: state.journals.iter().map(journal_line).collect(),
+        damaged: state.damaged.iter().map(Into::into).collect(),
+        persistent_file: None,
+        persistent_file_missing: false,
+        persistent_file_foreign: false,
     }
+}
 
-    fn reverted_document(&self, all: &[TuneReverted], state: &TuneState) -> Value {
-        let back =
-            |back: &TuneBack| json!({ "target": back.target, "before": back.before, "wrote": back.wrote });
-        json!({
-            "at": self.name,
-            "put_back": all.iter().flat_map(|one| &one.put_back).map(back).collect::<Vec<_>>(),
-            "were_back": all.iter().flat_map(|one| &one.were_back).map(back).collect::<Vec<_>>(),
-            "foreign": all.iter().flat_map(|one| &one.foreign).collect::<Vec<_>>(),
-            "failed": all.iter().flat_map(|one| &one.failed).collect::<Vec<_>>(),
-            "persistent_file": null,
-            "foreign_file": null,
-            "of_other_boots": [],
-            "elsewhere": [],
-            "damaged": state.damaged,
-        })
+fn journal_line(of: &TuneJournal) -> JournalLine<'_> {
+    let settings = of.settings.iter().map(|setting| {
+        let back = Back { target: &setting.target, before: setting.before.as_deref(), wrote: &setting.wrote };
+        SettingLine { foreign: Foreign { back, now: setting.now.as_deref() }, standing: &setting.standing }
+    });
+    JournalLine {
+        id: of.id,
+        standing: &of.standing,
+        guarded: of.guarded,
+        boot_id: None,
+        network_namespace: None,
+        kernel: None,
+        started_unix_ms: of.started_unix_ms,
+        until_unix_ms: of.until_unix_ms,
+        client: of.client,
+        persistent_file: None,
+        settings: settings.collect(),
+    }
+}
+
+fn reverted_document<'a>(all: &'a [TuneReverted], state: &'a TuneState) -> Reverted<'a> {
+    let foreign = all.iter().flat_map(|one| &one.foreign);
+    let failed = all.iter().flat_map(|one| &one.failed);
+    Reverted {
+        put_back: all.iter().flat_map(|one| &one.put_back).map(Into::into).collect(),
+        were_back: all.iter().flat_map(|one| &one.were_back).map(Into::into).collect(),
+        foreign: foreign.map(|back| Foreign { back: back.into(), now: back.now.as_deref() }).collect(),
+        failed: failed.map(|failed| Failed { target: &failed.target, cause: &failed.cause }).collect(),
+        persistent_file: None,
+        foreign_file: None,
+        of_other_boots: &[],
+        elsewhere: Vec::new(),
+        damaged: state.damaged.iter().map(Into::into).collect(),
     }
 }
 

@@ -2,10 +2,9 @@
 
 use bdp_report::tuning::applied::{JournalText, SettingText, StateText, state_text};
 use bdp_sys::boot;
-use bdp_tune::{Damaged, EntryStatus, JournalState, JournalStatus, State};
-use serde_json::{Value, json};
+use bdp_tune::{EntryStatus, JournalState, JournalStatus, State};
 
-use super::document::print_document;
+use super::document::{Done, Foreign, JournalLine, Journals, SettingLine, print_document};
 use super::end::EndArgs;
 use super::places::refused;
 use crate::exit::{self, Exit, Outcome};
@@ -41,7 +40,7 @@ impl JournalArgs {
         }
         let state = bdp_tune::state(&mut world).map_err(|e| refused("journal", &e))?;
         match self.end.json {
-            true => print_document("journal", document(&state))?,
+            true => print_document(None, Done::Journal(document(&state)))?,
             false => output::print(&text(&state))?,
         };
         if let Some(damaged) = state.damaged.first() {
@@ -115,41 +114,32 @@ fn other_namespace(of: &JournalState) -> String {
     }
 }
 
-fn document(state: &State) -> Value {
-    let journals = state.journals.iter().map(|of| {
-        let settings = of.entries.iter().map(|entry| {
-            json!({
-                "target": entry.entry.target,
-                "before": entry.entry.before,
-                "wrote": entry.entry.after,
-                "now": entry.now,
-                "standing": entry.standing.name(),
-            })
-        });
-        json!({
-            "id": of.journal.id,
-            "standing": of.standing.name(),
-            "guarded": of.is_guarded,
-            "boot_id": of.journal.boot_id,
-            "network_namespace": of.journal.network_namespace,
-            "kernel": of.journal.kernel,
-            "started_unix_ms": of.journal.started_unix_ms,
-            "until_unix_ms": of.journal.until.map(|until| until.unix_ms),
-            "client": of.journal.client,
-            "persistent_file": of.journal.persistent_file,
-            "settings": settings.collect::<Vec<_>>(),
-        })
-    });
-    json!({
-        "journals": journals.collect::<Vec<_>>(),
-        "damaged": damaged(&state.damaged),
-        "persistent_file": state.persistent_file,
-        "persistent_file_missing": state.is_file_missing,
-        "persistent_file_foreign": state.is_file_foreign,
-    })
+fn document(state: &State) -> Journals<'_> {
+    Journals {
+        journals: state.journals.iter().map(line).collect(),
+        damaged: state.damaged.iter().map(Into::into).collect(),
+        persistent_file: state.persistent_file.as_deref(),
+        persistent_file_missing: state.is_file_missing,
+        persistent_file_foreign: state.is_file_foreign,
+    }
 }
 
-/// Damaged journal files, as JSON.
-pub fn damaged(damaged: &[Damaged]) -> Value {
-    damaged.iter().map(|of| json!({ "path": of.path, "cause": of.cause })).collect()
+fn line(of: &JournalState) -> JournalLine<'_> {
+    let settings = of.entries.iter().map(|entry| SettingLine {
+        foreign: Foreign { back: (&entry.entry).into(), now: entry.now.as_deref() },
+        standing: entry.standing.name(),
+    });
+    JournalLine {
+        id: of.journal.id,
+        standing: of.standing.name(),
+        guarded: of.is_guarded,
+        boot_id: Some(&of.journal.boot_id),
+        network_namespace: Some(of.journal.network_namespace),
+        kernel: Some(&of.journal.kernel),
+        started_unix_ms: of.journal.started_unix_ms,
+        until_unix_ms: of.journal.until.map(|until| until.unix_ms),
+        client: of.journal.client,
+        persistent_file: of.journal.persistent_file.as_deref(),
+        settings: settings.collect(),
+    }
 }

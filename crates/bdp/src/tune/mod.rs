@@ -2,7 +2,7 @@
 
 pub mod apply;
 mod confirm;
-mod document;
+pub(crate) mod document;
 mod end;
 mod export;
 pub mod far;

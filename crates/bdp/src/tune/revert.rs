@@ -3,11 +3,9 @@
 use bdp_report::tuning::applied::{BackLine, ElsewhereLine, RevertedText, reverted_text};
 use bdp_sys::boot;
 use bdp_tune::{Entry, RevertOptions, Reverted};
-use serde_json::{Value, json};
 
-use super::document::print_document;
+use super::document::{self, Done, Failed, Foreign, print_document};
 use super::end::JournalEndArgs;
-use super::journal;
 use super::places::refused;
 use crate::exit::{self, Exit, Outcome};
 use crate::{help, output};
@@ -36,7 +34,7 @@ impl RevertArgs {
         let options = RevertOptions { force: self.force, only: None };
         let reverted = bdp_tune::revert(&mut world, options).map_err(|e| refused("revert", &e))?;
         if end.json {
-            print_document("revert", document(&reverted))?;
+            print_document(None, Done::Revert(document(&reverted)))?;
         } else {
             output::print(&text(&reverted))?;
         }
@@ -81,26 +79,20 @@ fn elsewhere(&(journal, namespace): &(u32, u64)) -> ElsewhereLine {
     ElsewhereLine { journal, namespace, way: boot::way_into_network(namespace) }
 }
 
-fn document(reverted: &Reverted) -> Value {
-    let back =
-        |entry: &Entry| json!({ "target": entry.target, "before": entry.before, "wrote": entry.after });
-    let foreign = reverted.foreign.iter().map(|foreign| {
-        json!({
-            "target": foreign.entry.target,
-            "before": foreign.entry.before,
-            "wrote": foreign.entry.after,
-            "now": foreign.now,
-        })
-    });
-    json!({
-        "put_back": reverted.put_back.iter().map(back).collect::<Vec<_>>(),
-        "were_back": reverted.were_back.iter().map(back).collect::<Vec<_>>(),
-        "foreign": foreign.collect::<Vec<_>>(),
-        "failed": reverted.failed.iter().map(|(target, cause)| json!({ "target": target, "cause": cause })).collect::<Vec<_>>(),
-        "persistent_file": reverted.persistent_file,
-        "foreign_file": reverted.foreign_file,
-        "of_other_boots": reverted.of_other_boots,
-        "elsewhere": reverted.elsewhere.iter().map(|(journal, _)| journal).collect::<Vec<_>>(),
-        "damaged": journal::damaged(&reverted.damaged),
-    })
+fn document(reverted: &Reverted) -> document::Reverted<'_> {
+    let foreign = reverted
+        .foreign
+        .iter()
+        .map(|foreign| Foreign { back: (&foreign.entry).into(), now: foreign.now.as_deref() });
+    document::Reverted {
+        put_back: reverted.put_back.iter().map(Into::into).collect(),
+        were_back: reverted.were_back.iter().map(Into::into).collect(),
+        foreign: foreign.collect(),
+        failed: reverted.failed.iter().map(|(target, cause)| Failed { target, cause }).collect(),
+        persistent_file: reverted.persistent_file.as_deref(),
+        foreign_file: reverted.foreign_file.as_deref(),
+        of_other_boots: &reverted.of_other_boots,
+        elsewhere: reverted.elsewhere.iter().map(|(journal, _)| *journal).collect(),
+        damaged: reverted.damaged.iter().map(Into::into).collect(),
+    }
 }

@@ -1,6 +1,6 @@
 //! What applying would do, checked completely before anything is changed.
 
-use bdp_model::tuning::setting::{self, Release};
+use bdp_model::tuning::setting::Release;
 use bdp_model::tuning::{Change, Target};
 
 use crate::journal::{Entry, Journal, same};
@@ -91,8 +91,7 @@ pub fn check(world: &mut dyn World, changes: &[Change], force: bool) -> Result<V
 
 /// Whether a kernel uses a setting that it has. If the setting appeared only in a later release, it was backported.
 fn is_read(target: &Target, kernel: &str) -> bool {
-    let Target::Sysctl { name } = target else { return true };
-    let end = setting::find(name).and_then(|setting| setting.end);
+    let end = target.setting().and_then(|setting| setting.end);
     match (end, Release::of_kernel(kernel)) {
         (Some(end), Some(kernel)) => kernel < end.since,
         _ => true,

@@ -2,7 +2,6 @@
 //!
 //! `bdp-explain` makes a [`Plan`], `bdp-tune` applies its changes reversibly, `bdp-report` prints it and writes it as scripts.
 
-mod absurd;
 pub mod advice;
 mod change;
 pub mod host;
@@ -13,7 +12,6 @@ mod rehearsal;
 pub mod setting;
 mod verification;
 
-pub use absurd::why_absurd;
 pub use change::{Change, RouteAttribute, Scope, Target};
 pub use plan::{Advice, Alternative, PLAN_SCHEMA, Plan, PlanDirection, PlanHost, PlanPath, Refused, Why};
 pub use reason::{Gain, Reason};

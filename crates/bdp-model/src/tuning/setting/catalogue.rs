@@ -244,6 +244,9 @@ catalogue! {
     TcpBaseMss: ipv4.tcp_base_mss = number(Bytes).on_twins().own(4, 1)
         .changed(&[(OLDEST, "512"), (release(4, 1), "1024")])
         .harmful(&[(Below(256), "probing of the MTU falls back to segments of {n} bytes")]);
+    /// Smallest MSS of a sender, even if the other end or the path allows less; guards against peers that request tiny segments
+    TcpMinSndMss: ipv4.tcp_min_snd_mss = number(Bytes).on_twins().since(5, 2).own(5, 2).always("48")
+        .harmful(&[(AtLeast(1221), "segments have {n} bytes or more, and paths with a smaller MTU drop them")]);
 
     // Opening and closing.
 

@@ -94,6 +94,7 @@ fn absurd_values_are_named_with_what_they_do() {
         ("tcp_fin_timeout", "1", "later than 1 s"),
         ("tcp_syn_retries", "0", "the loss of one packet"),
         ("tcp_window_scaling", "0", "64 KiB"),
+        ("tcp_min_snd_mss", "1400", "1400 bytes or more"),
         ("tcp_sack", "off", "expected a number"),
         ("somaxconn", "5", "5 wait for a listener"),
     ] {
@@ -111,6 +112,7 @@ fn what_is_merely_unusual_is_not_absurd() {
         ("tcp_fin_timeout", "10"),
         ("tcp_notsent_lowat", "131072"),
         ("tcp_notsent_lowat", "-1"),
+        ("tcp_min_snd_mss", "536"),
         ("tcp_congestion_control", "bbr"),
         ("rmem_max", "536870912"),
     ] {

@@ -1,7 +1,7 @@
 //! What applying would do, checked completely before anything is changed.
 
 use bdp_model::tuning::setting::Release;
-use bdp_model::tuning::{Change, Target};
+use bdp_model::tuning::{Change, SettingChange, Target};
 
 use crate::journal::{Entry, Journal, same};
 use crate::refusal::Refusal;
@@ -23,6 +23,16 @@ pub struct Step {
 }
 
 impl Step {
+    /// Returns what it changes.
+    pub fn report(&self) -> SettingChange {
+        SettingChange {
+            target: self.change.target.clone(),
+            before: self.now.clone(),
+            after: self.change.to.clone(),
+            already: self.is_there,
+        }
+    }
+
     pub(crate) fn entry(&self) -> Entry {
         Entry {
             target: self.change.target.clone(),

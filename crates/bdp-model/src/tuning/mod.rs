@@ -6,6 +6,7 @@ pub mod advice;
 mod change;
 pub mod host;
 pub mod judged;
+mod made;
 mod plan;
 mod reason;
 mod rehearsal;
@@ -13,6 +14,7 @@ pub mod setting;
 mod verification;
 
 pub use change::{Change, RouteAttribute, Scope, Target};
+pub use made::{JournalReport, SettingBack, SettingChange, SettingReport};
 pub use plan::{Advice, Alternative, PLAN_SCHEMA, Plan, PlanDirection, PlanHost, PlanPath, Refused, Why};
 pub use reason::{Gain, Reason};
 pub use rehearsal::{BEFORE, Beside, PLAN, Predicted, REHEARSAL_SCHEMA, Rehearsal, Rehearsed, choose};

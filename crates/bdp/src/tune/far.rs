@@ -5,11 +5,11 @@ use std::sync::atomic::AtomicBool;
 
 use bdp_agent::client::{TuneClient, TuneError};
 use bdp_model::measurement::{MeasureRequest, PORT};
+use bdp_model::tuning::{JournalReport, SettingBack, SettingChange};
 use bdp_report::tuning::applied::{
-    BackLine, ConfirmedText, JournalText, RevertedText, SettingText, StateText, confirmed_text,
-    reverted_text, state_text,
+    ConfirmedText, JournalText, RevertedText, StateText, confirmed_text, reverted_text, state_text,
 };
-use bdp_wire::tuning::{TuneApplied, TuneBack, TuneJournal, TuneOrder, TuneReverted, TuneState, TuneStep};
+use bdp_wire::tuning::{TuneApplied, TuneOrder, TuneReverted, TuneState};
 use serde_json::{Value, json};
 
 use super::document::print_document;
@@ -84,7 +84,7 @@ impl Far {
     }
 
     /// Checks changes on the far end.
-    pub fn check(&self, order: &TuneOrder) -> anyhow::Result<Vec<TuneStep>> {
+    pub fn check(&self, order: &TuneOrder) -> anyhow::Result<Vec<SettingChange>> {
         let steps = self.connect("apply")?.check(order).map_err(|e| refused("apply", &e))?;
         match steps.len() == order.changes.len() {
             true => Ok(steps),
@@ -104,7 +104,7 @@ impl Far {
     /// Prints as JSON what was applied on the far end.
     pub fn print_applied(
         &self,
-        steps: &[TuneStep],
+        steps: &[SettingChange],
         applied: Option<&TuneApplied>,
         is_dry_run: bool,
     ) -> Outcome {
@@ -214,29 +214,13 @@ impl Far {
     }
 
     fn state_words(&self, state: &TuneState) -> String {
-        let journals = state.journals.iter().map(|of| JournalText {
-            id: of.id,
-            client: of.client.map(|client| client.to_string()),
-            started_unix_ms: of.started_unix_ms,
-            until_unix_ms: of.until_unix_ms,
-            standing: self.standing(of),
-            settings: of
-                .settings
-                .iter()
-                .map(|setting| SettingText {
-                    target: setting.target.clone(),
-                    before: setting.before.clone(),
-                    wrote: setting.wrote.clone(),
-                    now: (setting.standing == "foreign").then(|| setting.now.clone()),
-                    is_as_before: setting.standing == "as_before",
-                })
-                .collect(),
-        });
+        let journals =
+            state.journals.iter().map(|of| JournalText { journal: of.clone(), standing: self.standing(of) });
         let text = StateText { journals: journals.collect(), ..StateText::default() };
         state_text(&text, &output::style())
     }
 
-    fn standing(&self, of: &TuneJournal) -> String {
+    fn standing(&self, of: &JournalReport) -> String {
         let at = output::tame(&self.name);
         match (of.standing.as_str(), of.client) {
             ("in_force", Some(_)) => format!("in force until 'bdp tune revert --at {at}'"),
@@ -281,7 +265,7 @@ impl Far {
 
     fn reverted_document(&self, all: &[TuneReverted], state: &TuneState) -> Value {
         let back =
-            |back: &TuneBack| json!({ "target": back.target, "before": back.before, "wrote": back.wrote });
+            |back: &SettingBack| json!({ "target": back.target, "before": back.before, "wrote": back.wrote });
         json!({
             "at": self.name,
             "put_back": all.iter().flat_map(|one| &one.put_back).map(back).collect::<Vec<_>>(),
@@ -298,23 +282,17 @@ impl Far {
 }
 
 /// Journals applied from this address.
-fn own(state: &TuneState, wanted: impl Fn(&TuneJournal) -> bool) -> Vec<u32> {
+fn own(state: &TuneState, wanted: impl Fn(&JournalReport) -> bool) -> Vec<u32> {
     let own = state.journals.iter().filter(|journal| journal.client == Some(state.client) && wanted(journal));
     own.map(|journal| journal.id).collect()
 }
 
 fn reverted_words(all: &[TuneReverted]) -> String {
-    let line = |back: &TuneBack, now: Option<String>| BackLine {
-        target: back.target.clone(),
-        before: back.before.clone(),
-        wrote: back.wrote.clone(),
-        now,
-    };
     let text = RevertedText {
         is_far: true,
-        put_back: all.iter().flat_map(|one| &one.put_back).map(|back| line(back, None)).collect(),
+        put_back: all.iter().flat_map(|one| one.put_back.clone()).collect(),
         were_back: all.iter().map(|one| one.were_back.len()).sum(),
-        foreign: all.iter().flat_map(|one| &one.foreign).map(|back| line(back, back.now.clone())).collect(),
+        foreign: all.iter().flat_map(|one| one.foreign.clone()).collect(),
         ..RevertedText::default()
     };
     reverted_text(&text, &output::style())

@@ -1,8 +1,8 @@
 //! `bdp tune journal`: the changes in force, since when, until when, and the values before.
 
-use bdp_report::tuning::applied::{JournalText, SettingText, StateText, state_text};
+use bdp_report::tuning::applied::{JournalText, StateText, state_text};
 use bdp_sys::boot;
-use bdp_tune::{Damaged, EntryStatus, JournalState, JournalStatus, State};
+use bdp_tune::{Damaged, JournalState, JournalStatus, State};
 use serde_json::{Value, json};
 
 use super::document::print_document;
@@ -74,24 +74,7 @@ fn text(state: &State) -> String {
         }
         .to_owned()
     };
-    let journal = |of: &JournalState| JournalText {
-        id: of.journal.id,
-        started_unix_ms: of.journal.started_unix_ms,
-        until_unix_ms: of.journal.until.map(|until| until.unix_ms),
-        client: of.journal.client.map(|client| client.to_string()),
-        standing: standing(of),
-        settings: of
-            .entries
-            .iter()
-            .map(|entry| SettingText {
-                target: entry.entry.target.clone(),
-                before: entry.entry.before.clone(),
-                wrote: entry.entry.after.clone(),
-                now: (entry.standing == EntryStatus::Foreign).then(|| entry.now.clone()),
-                is_as_before: entry.standing == EntryStatus::AsBefore,
-            })
-            .collect(),
-    };
+    let journal = |of: &JournalState| JournalText { journal: of.report(), standing: standing(of) };
     let file = state.persistent_file.as_ref().map(|path| path.display().to_string());
     let text = StateText {
         journals: state.journals.iter().map(journal).collect(),
@@ -117,27 +100,19 @@ fn other_namespace(of: &JournalState) -> String {
 
 fn document(state: &State) -> Value {
     let journals = state.journals.iter().map(|of| {
-        let settings = of.entries.iter().map(|entry| {
-            json!({
-                "target": entry.entry.target,
-                "before": entry.entry.before,
-                "wrote": entry.entry.after,
-                "now": entry.now,
-                "standing": entry.standing.name(),
-            })
-        });
+        let report = of.report();
         json!({
-            "id": of.journal.id,
-            "standing": of.standing.name(),
-            "guarded": of.is_guarded,
+            "id": report.id,
+            "standing": report.standing,
+            "guarded": report.guarded,
             "boot_id": of.journal.boot_id,
             "network_namespace": of.journal.network_namespace,
             "kernel": of.journal.kernel,
-            "started_unix_ms": of.journal.started_unix_ms,
-            "until_unix_ms": of.journal.until.map(|until| until.unix_ms),
-            "client": of.journal.client,
+            "started_unix_ms": report.started_unix_ms,
+            "until_unix_ms": report.until_unix_ms,
+            "client": report.client,
             "persistent_file": of.journal.persistent_file,
-            "settings": settings.collect::<Vec<_>>(),
+            "settings": report.settings,
         })
     });
     json!({

@@ -7,6 +7,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bdp_model::tcp_settings::SMALLEST_BUFFER;
+use bdp_model::tuning::setting::Setting;
 use bdp_model::units::Nanos;
 use bdp_sys::poll::{Interest, Poll};
 use bdp_sys::socket::{self, TcpOptions};
@@ -44,10 +45,10 @@ impl Listening {
         tcp_rmem_bytes: Option<u64>,
     ) -> Result<Self> {
         if let Some(bytes) = tcp_rmem_bytes {
-            sysctl::write("net.ipv4.tcp_moderate_rcvbuf", "0")?;
+            sysctl::write(Setting::TcpModerateRcvbuf.name, "0")?;
             let write = |bytes: u64| {
                 let least = bytes.min(SMALLEST_BUFFER);
-                sysctl::write("net.ipv4.tcp_rmem", &format!("{least} {bytes} {bytes}"))
+                sysctl::write(Setting::TcpRmem.name, &format!("{least} {bytes} {bytes}"))
             };
             // Newer kernels refuse less. The effect of the buffer shows on the wire.
             match write(bytes) {

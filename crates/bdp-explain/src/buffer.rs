@@ -2,8 +2,9 @@
 
 use bdp_model::facts::Facts;
 use bdp_model::measurement::HostFacts;
+use bdp_model::tuning::setting::Setting;
 
-use crate::setting::{RMEM, WMEM, maximum, numbers};
+use crate::setting::{maximum, numbers};
 
 /// In flight / (rate x round trip): without headroom a flow is idle at the ends of its rounds, and more would only queue.
 pub const ROOM: f64 = 1.15;
@@ -29,10 +30,10 @@ pub enum Buffer {
 
 impl Buffer {
     /// The sysctl that limits its growth.
-    pub const fn setting(self) -> &'static str {
+    pub const fn setting(self) -> Setting {
         match self {
-            Self::Receive => RMEM,
-            Self::Send => WMEM,
+            Self::Receive => Setting::TcpRmem,
+            Self::Send => Setting::TcpWmem,
         }
     }
 
@@ -101,7 +102,7 @@ pub fn fit(host: &HostFacts, buffer: Buffer, needed: u64, streams: u32) -> Optio
     }
     let all = needed.saturating_mul(u64::from(streams.max(1)));
     // What all connections may use for buffers before TCP saves memory.
-    let available = numbers(host, "net.ipv4.tcp_mem").map(|mem| mem[1].saturating_mul(PAGE_BYTES));
+    let available = numbers(host, Setting::TcpMem).map(|mem| mem[1].saturating_mul(PAGE_BYTES));
     Some(match available.filter(|&available| all > available) {
         Some(available_bytes) => Fit::Memory { needed_bytes: all, available_bytes },
         None => Fit::Raise(needed),

@@ -3,6 +3,7 @@
 use bdp_model::measurement::{Ceiling, DeviceFacts, HostFacts, Measurement};
 use bdp_model::path::overhead::{Medium, Transport, header_bytes};
 use bdp_model::scenario::Family;
+use bdp_model::tuning::setting::Setting;
 use bdp_model::units::format_bps;
 
 /// The slowest device with a known speed, minus headers: `rate x MSS / (MSS + headers + framing)`, the
@@ -67,7 +68,7 @@ fn smallest_mtu(measurement: &Measurement) -> Option<u64> {
 }
 
 fn timestamps_off(host: &HostFacts) -> bool {
-    host.sysctls.get("net.ipv4.tcp_timestamps").is_some_and(|v| v.trim() == "0")
+    host.sysctls.get(Setting::TcpTimestamps.name).is_some_and(|v| v.trim() == "0")
 }
 
 /// The family by the form of an address: only IPv6 addresses have colons, unless they hold an IPv4 one.

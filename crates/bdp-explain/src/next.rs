@@ -2,9 +2,10 @@
 
 use bdp_model::facts::Facts;
 use bdp_model::finding::{Finding, Limit, Next};
+use bdp_model::tuning::setting::Setting;
 
 use crate::capacity::{self, Capacity};
-use crate::setting::{RMEM, WMEM, maximum};
+use crate::setting::maximum;
 
 /// A smaller gain over the goodput is not worth naming.
 const WORTH: f64 = 1.1;
@@ -77,7 +78,7 @@ pub fn receive_window(facts: &Facts) -> Option<Window> {
             return Some(window);
         }
         let buffer = facts.window.socket_buffer_bytes.filter(|&bytes| bytes > 0)? as f64;
-        let most = maximum(&facts.receiver, RMEM)? as f64;
+        let most = maximum(&facts.receiver, Setting::TcpRmem)? as f64;
         Some((most * (window / buffer).clamp(HALF, 1.0)).max(window))
     };
     let asked = facts.asked.window.map(|asked| asked.as_bytes() as f64);
@@ -86,6 +87,6 @@ pub fn receive_window(facts: &Facts) -> Option<Window> {
 
 /// The most that the sender's buffer holds in flight: half of its maximum memory.
 pub fn send_buffer(facts: &Facts) -> Option<Window> {
-    let most = maximum(&facts.sender, WMEM).filter(|_| facts.asked.socket_buffer.is_none())?;
+    let most = maximum(&facts.sender, Setting::TcpWmem).filter(|_| facts.asked.socket_buffer.is_none())?;
     Some((Limit::SendBuffer, most as f64 / 2.0))
 }

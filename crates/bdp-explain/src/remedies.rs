@@ -3,12 +3,13 @@
 
 use bdp_model::facts::{End, Facts};
 use bdp_model::finding::{Action, Finding, Limit, Quantity, Remedy};
+use bdp_model::tuning::setting::Setting;
 use bdp_model::units::Nanos;
 
 use crate::buffer::{self, Buffer, Fit};
 use crate::capacity;
 use crate::scaling::Unscaled;
-use crate::setting::{RMEM, SOCKET_BUFFER, Setting, WMEM, name_of, value_of};
+use crate::setting::{SOCKET_BUFFER, TestSetting, name_of, value_of};
 
 /// A congestion control driven by rate and round trip, which neither reacts to losses nor fills queues.
 pub const BY_RATE: &str = "bbr";
@@ -38,14 +39,14 @@ fn checked(facts: &Facts, limit: Limit, mut remedy: Remedy) -> Option<Remedy> {
         _ => false,
     };
     if by_losses && remedy.setting.is_none() && can_go_by_rate(facts) {
-        remedy.setting = Some(name_of(facts, Setting::Congestion).to_owned());
+        remedy.setting = Some(name_of(facts, TestSetting::Congestion).to_owned());
     }
     if remedy.action == Action::DeepenQueue || remedy.action == Action::AddCapacity && is_idle {
         remedy = remedy.value(longer_queue(facts).map(Quantity::bytes));
     }
-    let buffer = match (remedy.action, remedy.setting.as_deref()) {
-        (Action::RaiseMaximum, Some(RMEM)) => Some(Buffer::Receive),
-        (Action::RaiseMaximum, Some(WMEM)) => Some(Buffer::Send),
+    let buffer = match (remedy.action, remedy.setting.as_deref().and_then(Setting::named)) {
+        (Action::RaiseMaximum, Some(Setting::TcpRmem)) => Some(Buffer::Receive),
+        (Action::RaiseMaximum, Some(Setting::TcpWmem)) => Some(Buffer::Send),
         _ => None,
     };
     match buffer {
@@ -56,7 +57,7 @@ fn checked(facts: &Facts, limit: Limit, mut remedy: Remedy) -> Option<Remedy> {
 
 /// Adds the host that has selective acknowledgements off, if known.
 fn with_host(facts: &Facts, remedy: Remedy) -> Remedy {
-    let is_off = |end: &&End| value_of(end, "net.ipv4.tcp_sack") == Some("0");
+    let is_off = |end: &&End| value_of(end, Setting::TcpSack) == Some("0");
     match [&facts.sender, &facts.receiver].into_iter().find(is_off) {
         Some(end) => remedy.host(&end.name),
         None => remedy,
@@ -85,7 +86,7 @@ fn can_go_by_rate(facts: &Facts) -> bool {
 }
 
 fn has_by_rate(end: &End) -> Option<bool> {
-    let all = value_of(end, "net.ipv4.tcp_available_congestion_control")?;
+    let all = value_of(end, Setting::TcpAvailableCongestionControl)?;
     Some(all.split_whitespace().any(|known| known == BY_RATE))
 }
 
@@ -120,7 +121,7 @@ pub fn locked(facts: &Facts, buffer: Buffer) -> Option<Remedy> {
         Buffer::Send => (&facts.sender, facts.sender.socket.and_then(|socket| socket.send_buffer_asked)),
     };
     if buffer == Buffer::Receive && facts.asked.window.is_some() {
-        return Some(Remedy::new(Action::AskWindow).setting(name_of(facts, Setting::Window)));
+        return Some(Remedy::new(Action::AskWindow).setting(name_of(facts, TestSetting::Window)));
     }
     if facts.asked.socket_buffer.is_some() {
         return Some(Remedy::new(Action::AskSocketBuffer).setting(SOCKET_BUFFER));

@@ -2,8 +2,9 @@
 
 use bdp_model::facts::Facts;
 use bdp_model::finding::{Action, Quantity, Remedy};
+use bdp_model::tuning::setting::Setting;
 
-use crate::setting::{SCALING, value_of};
+use crate::setting::value_of;
 
 /// Largest window without window scaling (RFC 7323, section 2.2).
 pub const LARGEST_UNSCALED: f64 = 65_535.0;
@@ -27,10 +28,12 @@ impl Unscaled {
         let refused = ends.iter().any(|end| end.window_scaling == Some(false));
         let unknown = ends.iter().all(|end| end.window_scaling.is_none());
         let fits = facts.window_use().is_some_and(|w| w.receive_bytes <= LARGEST_UNSCALED);
-        let off = ends.iter().find(|end| value_of(end, SCALING) == Some("0"));
+        let off = ends.iter().find(|end| value_of(end, Setting::TcpWindowScaling) == Some("0"));
         match off {
             Some(end) if refused || (unknown && fits) => Some(Self::Off(end.name.clone())),
-            None if refused && ends.iter().all(|end| value_of(end, SCALING).is_some()) => Some(Self::Removed),
+            None if refused && ends.iter().all(|end| value_of(end, Setting::TcpWindowScaling).is_some()) => {
+                Some(Self::Removed)
+            }
             None if refused => Some(Self::Unknown),
             _ => None,
         }
@@ -39,7 +42,10 @@ impl Unscaled {
     /// How to enable it.
     pub fn remedy(&self) -> Remedy {
         match self {
-            Self::Off(host) => Remedy::new(Action::Set).setting(SCALING).value(Quantity::count(1)).host(host),
+            Self::Off(host) => Remedy::new(Action::Set)
+                .setting(Setting::TcpWindowScaling)
+                .value(Quantity::count(1))
+                .host(host),
             Self::Removed => Remedy::new(Action::PassWindowScaling),
             Self::Unknown => Remedy::new(Action::FindWindowScaling),
         }

@@ -4,6 +4,7 @@
 use bdp_model::caveat::Caveat;
 use bdp_model::flow::FlowSpec;
 use bdp_model::measurement::{DirectionResult, HostFacts, PathFacts};
+use bdp_model::tuning::setting::Setting;
 
 /// Headers of IP and TCP without options, by the length of the addresses, and the timestamps that each segment of most connections has.
 const HEADERS: (u64, u64) = (40, 60);
@@ -24,12 +25,12 @@ pub fn changed(
     if spec.udp.is_some() {
         return Vec::new();
     }
-    let offer = |setting: &str| {
-        [near, far].iter().all(|host| host.sysctls.get(setting).is_some_and(|value| value.trim() != "0"))
+    let offer = |setting: Setting| {
+        [near, far].iter().all(|host| host.sysctls.get(setting.name).is_some_and(|value| value.trim() != "0"))
     };
     let lacks = |of: fn(&DirectionResult) -> Option<bool>| directions.iter().any(|d| of(d) == Some(false));
-    let sack = offer("net.ipv4.tcp_sack") && lacks(|d| d.connection?.sack);
-    let timestamps = offer("net.ipv4.tcp_timestamps") && lacks(|d| d.connection?.timestamps);
+    let sack = offer(Setting::TcpSack) && lacks(|d| d.connection?.sack);
+    let timestamps = offer(Setting::TcpTimestamps) && lacks(|d| d.connection?.timestamps);
     let stripped = [(sack, "SACK"), (timestamps, "timestamps")];
     let mut all: Vec<Caveat> = stripped
         .into_iter()

@@ -4,33 +4,12 @@ use std::net::IpAddr;
 
 use bdp_model::host_counters::{DeviceCounters, HostCounters, StackCounters};
 use bdp_model::measurement::{DeviceFacts, HostFacts};
+use bdp_model::tuning::setting::{self, Setting};
 use bdp_sys::cgroup::Throttling;
 use bdp_sys::netstat::StackCounts;
 use bdp_sys::process::HostCpu;
 use bdp_sys::softnet::Softnet;
 use bdp_sys::{cgroup, clock, device, netlink, process, sysctl};
-
-/// Settings that matter to TCP between machines.
-const SYSCTLS: [&str; 18] = [
-    "net.core.default_qdisc",
-    "net.core.netdev_max_backlog",
-    "net.core.rmem_max",
-    "net.core.wmem_max",
-    "net.ipv4.tcp_adv_win_scale",
-    "net.ipv4.tcp_available_congestion_control",
-    "net.ipv4.tcp_congestion_control",
-    "net.ipv4.tcp_ecn",
-    "net.ipv4.tcp_mem",
-    "net.ipv4.tcp_moderate_rcvbuf",
-    "net.ipv4.tcp_mtu_probing",
-    "net.ipv4.tcp_no_metrics_save",
-    "net.ipv4.tcp_rmem",
-    "net.ipv4.tcp_sack",
-    "net.ipv4.tcp_slow_start_after_idle",
-    "net.ipv4.tcp_timestamps",
-    "net.ipv4.tcp_window_scaling",
-    "net.ipv4.tcp_wmem",
-];
 
 /// A moment that later facts are compared with.
 #[derive(Debug, Clone)]
@@ -65,9 +44,9 @@ impl Baseline {
     /// Returns facts about the machine and its activity since the baseline.
     pub fn facts(&self) -> HostFacts {
         let (busy, steal) = HostCpu::read().since(self.cpu);
-        let sysctls: std::collections::BTreeMap<String, String> = SYSCTLS
-            .iter()
-            .filter_map(|&name| sysctl::read(name).ok().map(|v| (name.to_owned(), v)))
+        let sysctls: std::collections::BTreeMap<String, String> = setting::all()
+            .filter(|setting| setting.is_measured)
+            .filter_map(|setting| Some((setting.into(), sysctl::read(setting.name).ok()?)))
             .collect();
         let counters = self.counters();
         HostFacts {
@@ -86,7 +65,7 @@ impl Baseline {
                 full_duplex: device::is_full_duplex(name),
                 qdisc: device::queueing_discipline(name),
             }),
-            congestion_control: sysctls.get("net.ipv4.tcp_congestion_control").cloned(),
+            congestion_control: sysctls.get(Setting::TcpCongestionControl.name).cloned(),
             sysctls,
             cpu_busy: Some(busy),
             cpu_steal: Some(steal),

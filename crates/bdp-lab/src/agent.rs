@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 
 use bdp_model::method::Privilege;
 use bdp_model::netem::Netem;
+use bdp_model::tuning::setting::Setting;
 use bdp_model::units::Probability;
 use bdp_sys::namespace;
 use bdp_sys::netlink::{DeviceSettings, HostRoute, Netlink};
@@ -141,7 +142,7 @@ pub(crate) fn routing_sysctls(forwarding: bool, ipv6: bool) -> Vec<(&'static str
 
 /// Sysctls that keep a host from sending packets of no flow, and from remembering earlier connections.
 pub(crate) fn quiet_sysctls(ipv6: bool) -> Vec<(&'static str, &'static str)> {
-    let mut settings = vec![("net.ipv4.tcp_no_metrics_save", "1")];
+    let mut settings = vec![(Setting::TcpNoMetricsSave.name, "1")];
     if std::path::Path::new("/proc/sys/net/ipv6").exists() {
         if ipv6 {
             settings.extend([

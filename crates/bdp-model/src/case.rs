@@ -13,6 +13,7 @@ use crate::payload::Zerocopy;
 use crate::stack::{Clock, Stack};
 use crate::tcp_settings::TcpSettings;
 use crate::traffic::Traffic;
+use crate::tuning::setting::Setting;
 use crate::udp::UdpRequest;
 use crate::units::{ByteCount, Nanos, Probability};
 use crate::window::WindowBytes;
@@ -144,8 +145,8 @@ impl HostSpec {
     }
 
     /// Whether the scenario disables a sysctl.
-    pub fn switches_off(&self, sysctl: &str) -> bool {
-        self.all_sysctls().get(sysctl).is_some_and(|value| value == "0")
+    pub fn switches_off(&self, setting: Setting) -> bool {
+        self.all_sysctls().get(setting.name).is_some_and(|value| value == "0")
     }
 }
 

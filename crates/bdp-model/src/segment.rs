@@ -3,12 +3,13 @@
 use crate::case::{CaseFlow, CaseSpec, Family, HostSpec};
 use crate::path::overhead::{Transport, header_bytes as of_transport};
 use crate::route::Route;
+use crate::tuning::setting::Setting;
 
 /// Returns the IP and TCP or UDP header bytes of a full segment between hosts with these sysctls.
 pub fn header_bytes(case: &CaseSpec, flow: &CaseFlow) -> u64 {
     let transport = match flow.spec.udp {
         Some(_) => Transport::Udp,
-        None if both_use(case, flow, "tcp_timestamps") => Transport::TcpTimestamps,
+        None if both_use(case, flow, Setting::TcpTimestamps) => Transport::TcpTimestamps,
         None => Transport::Tcp,
     };
     of_transport(case.family, transport)
@@ -20,9 +21,8 @@ pub fn ip_header_bytes(family: Family) -> u64 {
 }
 
 /// Whether both hosts of a flow enable a TCP extension; on by default, as in Linux.
-pub fn both_use(case: &CaseSpec, flow: &CaseFlow, extension: &str) -> bool {
-    let name = format!("net.ipv4.{extension}");
-    let off = |h: &HostSpec| h.switches_off(&name);
+pub fn both_use(case: &CaseSpec, flow: &CaseFlow, extension: Setting) -> bool {
+    let off = |h: &HostSpec| h.switches_off(extension);
     !case.hosts.iter().any(|h| (h.name == flow.from || h.name == flow.to) && off(h))
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::tuning::setting::Setting;
 use crate::units::ByteCount;
 
 /// TCP settings of a host; `None` for the kernel's default.
@@ -63,8 +64,8 @@ const FIRST_RECEIVE: u64 = 131_072;
 const FIRST_SEND: u64 = 16_384;
 
 impl TcpSettings {
-    /// Returns the settings that are sysctls: name of the setting, sysctl, value.
-    pub fn sysctls(&self) -> Vec<(&'static str, &'static str, String)> {
+    /// Returns the settings that are sysctls: its name, sysctl, value.
+    pub fn sysctls(&self) -> Vec<(&'static str, Setting, String)> {
         let flag = |on: bool| u8::from(on).to_string();
         let buffer = |largest: ByteCount, first: u64| {
             let largest = largest.as_bytes();
@@ -76,12 +77,12 @@ impl TcpSettings {
             Ecn::Passive => "2",
         };
         [
-            ("sack", "net.ipv4.tcp_sack", self.sack.map(flag)),
-            ("window_scaling", "net.ipv4.tcp_window_scaling", self.window_scaling.map(flag)),
-            ("timestamps", "net.ipv4.tcp_timestamps", self.timestamps.map(flag)),
-            ("ecn", "net.ipv4.tcp_ecn", self.ecn.map(|e| ecn(e).to_owned())),
-            ("receive_buffer", "net.ipv4.tcp_rmem", self.receive_buffer.map(|b| buffer(b, FIRST_RECEIVE))),
-            ("send_buffer", "net.ipv4.tcp_wmem", self.send_buffer.map(|b| buffer(b, FIRST_SEND))),
+            ("sack", Setting::TcpSack, self.sack.map(flag)),
+            ("window_scaling", Setting::TcpWindowScaling, self.window_scaling.map(flag)),
+            ("timestamps", Setting::TcpTimestamps, self.timestamps.map(flag)),
+            ("ecn", Setting::TcpEcn, self.ecn.map(|e| ecn(e).to_owned())),
+            ("receive_buffer", Setting::TcpRmem, self.receive_buffer.map(|b| buffer(b, FIRST_RECEIVE))),
+            ("send_buffer", Setting::TcpWmem, self.send_buffer.map(|b| buffer(b, FIRST_SEND))),
         ]
         .into_iter()
         .filter_map(|(key, sysctl, value)| Some((key, sysctl, value?)))
@@ -90,7 +91,7 @@ impl TcpSettings {
 
     /// Returns the sysctls by name.
     pub fn by_sysctl(&self) -> BTreeMap<String, String> {
-        self.sysctls().into_iter().map(|(_, sysctl, value)| (sysctl.to_owned(), value)).collect()
+        self.sysctls().into_iter().map(|(_, sysctl, value)| (sysctl.into(), value)).collect()
     }
 }
 

@@ -10,6 +10,7 @@ use bdp_model::finding::Fact;
 use bdp_model::measurement::Measurement;
 use bdp_model::method::EndReason;
 use bdp_model::mtu_search::IPV6_MINIMUM;
+use bdp_model::tuning::setting::Setting;
 use bdp_model::units::{ByteCount, Nanos, Rate, format_bps};
 use serde_json::{Value, json};
 
@@ -145,8 +146,9 @@ pub fn text(caveat: &Caveat) -> String {
         ),
         Caveat::BacklogDrops { end, packets } => format!(
             "{}the kernel's backlog dropped {packets} received packets before TCP saw them; a larger \
-             net.core.netdev_max_backlog, or receive queues on more processors, helps",
-            at(*end)
+             {}, or receive queues on more processors, helps",
+            at(*end),
+            Setting::NetdevMaxBacklog
         ),
         Caveat::CpuQuota { end, periods, throttled_ns } => {
             let total = throttled_ns.map_or_else(String::new, |ns| format!(", {} in total", Nanos(ns)));
@@ -184,8 +186,8 @@ pub fn text(caveat: &Caveat) -> String {
         ),
         Caveat::SocketBufferCut { direction, task, asked_bytes, granted_bytes } => {
             let (end, setting) = match task {
-                Task::Sending => ("sender", "net.core.wmem_max"),
-                Task::Receiving => ("receiver", "net.core.rmem_max"),
+                Task::Sending => ("sender", Setting::WmemMax),
+                Task::Receiving => ("receiver", Setting::RmemMax),
             };
             format!(
                 "{}the kernel of the {end} cut the socket buffer of {} asked for (--sockbuf) to {}: raise {setting} there",
@@ -377,9 +379,9 @@ pub fn window_shortfall(reason: &WindowShortfall) -> String {
         WindowShortfall::BufferTooSmall { seen_bytes, buffer_bytes } => on_the_wire(
             seen_bytes,
             format!(
-                "the receiver's buffer {} (net.core.rmem_max bounds it), and the window's scale was fixed by the \
-                 handshake",
-                buffer_bytes.map_or("has an unknown size".to_owned(), |bytes| format!("is {bytes} bytes"))
+                "the receiver's buffer {} ({} bounds it), and the window's scale was fixed by the handshake",
+                buffer_bytes.map_or("has an unknown size".to_owned(), |bytes| format!("is {bytes} bytes")),
+                Setting::RmemMax
             ),
         ),
         WindowShortfall::NoneSeen => "the sender never saw a window after omit".to_owned(),
@@ -465,7 +467,8 @@ fn black_hole(caveat: &Caveat) -> String {
     let mut text = format!(
         "a path-MTU black hole: the path holds an MTU of {least}{mtu}, the kernel knows of {known_mtu}, and longer packets \
          vanish: no {message} arrives. TCP suffers too: let that message through, clamp the MSS at the router before the \
-         narrow link, or set net.ipv4.tcp_mtu_probing=1 at both ends"
+         narrow link, or set {}=1 at both ends",
+        Setting::TcpMtuProbing
     );
     if *ipv6 && *mtu < IPV6_MINIMUM {
         let _ = write!(text, "; each link of IPv6 has to carry {IPV6_MINIMUM} B (RFC 8200, section 5)");

@@ -1,6 +1,7 @@
 //! Text on a twin: the learned path, its result next to the measurement, and what was not observed.
 
 use bdp_model::ends::{Direction, End};
+use bdp_model::tuning::setting::Setting;
 use bdp_model::twin::{
     Bottleneck, Compared, DirectionFigures, Discipline, Fidelity, Figure, Learned, Parameter, Source, Twin,
     TwinJitter, TwinLoss, TwinReport, TwinWay, Unseen,
@@ -91,11 +92,11 @@ fn learned(twin: &Twin, style: &Style) -> String {
     }
     for end in [End::Near, End::Far] {
         let host = twin.host(end);
-        for setting in ["net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"] {
-            if let Some(value) = host.sysctls.get(setting) {
+        for setting in [Setting::TcpRmem, Setting::TcpWmem] {
+            if let Some(value) = host.sysctls.get(setting.name) {
                 rows.push([
                     String::new(),
-                    setting.trim_start_matches("net.ipv4.").to_owned(),
+                    setting.short.to_owned(),
                     tame(value),
                     format!("sysctl of {}", tame(&host.name)),
                 ]);

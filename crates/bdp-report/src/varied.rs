@@ -2,6 +2,7 @@
 
 use bdp_model::points::{label, value_words};
 pub(crate) use bdp_model::points::{name, window};
+use bdp_model::tuning::setting::Setting;
 use bdp_model::window::WindowBytes;
 use serde_json::Value;
 
@@ -50,7 +51,7 @@ fn shape(point: &Point<'_>, style: &Style, count: Option<(&str, u64)>) -> String
         return format!("{} flows", case.flows.len());
     }
     let unscaled = |host: &bdp_model::scenario::HostSpec| {
-        (host.name == flow.to || host.name == flow.from) && host.switches_off("net.ipv4.tcp_window_scaling")
+        (host.name == flow.to || host.name == flow.from) && host.switches_off(Setting::TcpWindowScaling)
     };
     match flow.spec.window.map(WindowBytes::as_bytes) {
         Some(bytes) if flow.spec.streams > 1 => {

@@ -19,6 +19,7 @@ use bdp_model::scenario::{CaseFlow, CaseSpec, Clock, HostSpec, LinkSpec};
 use bdp_model::segment;
 use bdp_model::stack::Stack;
 use bdp_model::traffic::{Traffic, TrafficRecord};
+use bdp_model::tuning::setting::Setting;
 
 use bdp_sys::clock;
 use bdp_sys::process::{self, HostCpu};
@@ -419,7 +420,7 @@ impl<'a> Plan<'a> {
 pub(crate) fn default_sysctls(largest_window: u64) -> BTreeMap<String, String> {
     let send = (4 * largest_window).max(4 << 20);
     BTreeMap::from([
-        ("net.ipv4.tcp_rmem".to_owned(), "4096 131072 6291456".to_owned()),
-        ("net.ipv4.tcp_wmem".to_owned(), format!("4096 16384 {send}")),
+        (Setting::TcpRmem.into(), "4096 131072 6291456".to_owned()),
+        (Setting::TcpWmem.into(), format!("4096 16384 {send}")),
     ])
 }

@@ -9,6 +9,7 @@ use bdp_lab::testbed::DeviceReading;
 use bdp_model::host_counters::HostCounters;
 use bdp_model::scenario::{CaseFlow, CaseSpec};
 use bdp_model::traffic::{self, Pattern};
+use bdp_model::tuning::setting::Setting;
 use bdp_model::units::{ByteCount, Nanos};
 use bdp_sys::sysctl;
 use bdp_wire::control::{
@@ -26,15 +27,15 @@ const IDLE_TRIES: u32 = 3;
 /// How long connections and first bytes are awaited, in addition to what the path needs.
 const PATIENCE: Nanos = Nanos::secs(20);
 /// Sysctls that are read back into the record.
-const RECORDED_SYSCTLS: [&str; 8] = [
-    "net.ipv4.tcp_rmem",
-    "net.ipv4.tcp_wmem",
-    "net.ipv4.tcp_window_scaling",
-    "net.ipv4.tcp_moderate_rcvbuf",
-    "net.ipv4.tcp_timestamps",
-    "net.ipv4.tcp_sack",
-    "net.ipv4.tcp_no_metrics_save",
-    "net.ipv4.tcp_adv_win_scale",
+const RECORDED_SYSCTLS: [Setting; 8] = [
+    Setting::TcpRmem,
+    Setting::TcpWmem,
+    Setting::TcpWindowScaling,
+    Setting::TcpModerateRcvbuf,
+    Setting::TcpTimestamps,
+    Setting::TcpSack,
+    Setting::TcpNoMetricsSave,
+    Setting::TcpAdvWinScale,
 ];
 
 /// Results of a case's flows.
@@ -267,7 +268,7 @@ impl Session<'_> {
     }
 
     pub(crate) fn read_sysctls(&mut self) -> Result<BTreeMap<String, BTreeMap<String, String>>> {
-        let names: Vec<String> = RECORDED_SYSCTLS.iter().map(|&n| n.to_owned()).collect();
+        let names: Vec<String> = RECORDED_SYSCTLS.map(String::from).to_vec();
         let mut all = BTreeMap::new();
         for host in &self.case.hosts {
             let mut names = names.clone();
@@ -276,8 +277,8 @@ impl Session<'_> {
                 self.agents.call(&host.name, Request::ReadSysctls { names }, PATIENCE.to_duration())?;
             all.insert(host.name.clone(), expect_answer!(answer, Answer::Sysctls(values) => values)?);
         }
-        let own = ["net.core.rmem_max", "net.core.wmem_max"];
-        let own = own.into_iter().filter_map(|n| sysctl::read(n).ok().map(|v| (n.to_owned(), v))).collect();
+        let own = [Setting::RmemMax, Setting::WmemMax];
+        let own = own.into_iter().filter_map(|s| Some((s.into(), sysctl::read(s.name).ok()?))).collect();
         all.insert("machine".to_owned(), own);
         Ok(all)
     }

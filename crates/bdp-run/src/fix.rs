@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use bdp_model::ends::{Direction, End};
 use bdp_model::finding::Limit;
 use bdp_model::measurement::{HostFacts, MeasureRequest, Measurement};
+use bdp_model::tuning::setting::Setting;
 use bdp_model::tuning::{Change, Plan, Rehearsal, Verification};
 use bdp_model::units::Nanos;
 
@@ -196,7 +197,7 @@ fn show_capacity<S: FixSteps>(
     let mut request = MeasureRequest { directions, ..request.clone() };
     request.spec.duration = STREAMS_FOR;
     let has = |host: &HostFacts| {
-        let all = host.sysctls.get("net.ipv4.tcp_available_congestion_control");
+        let all = host.sysctls.get(Setting::TcpAvailableCongestionControl.name);
         all.is_some_and(|all| all.split_whitespace().any(|name| name == BY_RATE))
     };
     if has(&measured.near) && has(&measured.far) {

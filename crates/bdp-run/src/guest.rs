@@ -13,6 +13,7 @@ use bdp_model::plain::in_words;
 use bdp_model::record::{CaptureRecord, Environment, GuestWall, Record};
 use bdp_model::scenario::CaseSpec;
 use bdp_model::stack::Stack;
+use bdp_model::tuning::setting::Setting;
 use bdp_stack::conformance::Outcome;
 use bdp_sys::{clock, init, isolate, process, sysctl};
 use serde::{Deserialize, Serialize};
@@ -28,9 +29,9 @@ use crate::{Result, RunError};
 /// Settings that Linux derives from the memory it found, which depends on the kernel's size and on the machine: set
 /// to the values of a machine with 8 GiB, for hosts to inherit.
 const MEMORY_OF_TCP: [(&str, &str); 4] = [
-    ("net.ipv4.tcp_rmem", "4096 131072 6291456"),
-    ("net.ipv4.tcp_wmem", "4096 16384 4194304"),
-    ("net.ipv4.tcp_mem", "94500 126000 189000"),
+    (Setting::TcpRmem.row().name, "4096 131072 6291456"),
+    (Setting::TcpWmem.row().name, "4096 16384 4194304"),
+    (Setting::TcpMem.row().name, "94500 126000 189000"),
     ("net.ipv4.udp_mem", "189000 252000 378000"),
 ];
 

@@ -12,9 +12,9 @@ pub fn read(device_name: Option<&str>) -> HostSettings {
     let kernel = process::kernel_release();
     let release = Release::of_kernel(&kernel);
     // Exists only in the machine's first namespace, whatever the kernel's release.
-    let is_first_namespace = sysctl::read("net.core.netdev_max_backlog").is_ok();
+    let is_first_namespace = sysctl::read(Setting::NetdevMaxBacklog.name).is_ok();
     let settings = all().map(|setting| HostSetting {
-        name: setting.name,
+        setting,
         value: sysctl::read(setting.name)
             .map_err(|error| why_unreadable(setting, release, is_first_namespace, &error)),
     });
@@ -29,7 +29,7 @@ pub fn read(device_name: Option<&str>) -> HostSettings {
 }
 
 fn why_unreadable(
-    setting: &Setting,
+    setting: Setting,
     kernel: Option<Release>,
     is_first_namespace: bool,
     error: &SysError,
@@ -104,7 +104,7 @@ mod tests {
         let host = read(Some("lo"));
         assert_eq!(host.settings.len(), all().count());
         assert!(host.memory_bytes > 64 << 20 && host.release().is_some());
-        assert!(host.value("net.ipv4.tcp_rmem").is_some_and(|value| value.split(' ').count() == 3));
+        assert!(host.value(Setting::TcpRmem).is_some_and(|value| value.split(' ').count() == 3));
         assert_eq!(host.device.unwrap().tx_queues, Some(1));
     }
 }

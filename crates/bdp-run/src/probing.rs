@@ -9,6 +9,7 @@ use bdp_model::record::RttReport;
 use bdp_model::route::Route;
 use bdp_model::scenario::{CaseFlow, CaseSpec, ProbeKind};
 use bdp_model::segment;
+use bdp_model::tuning::setting::Setting;
 use bdp_model::units::{Nanos, Rate};
 use bdp_wire::control::Probed;
 
@@ -135,10 +136,10 @@ pub(crate) fn probe_bytes(case: &CaseSpec, flow: &CaseFlow) -> (u64, u64) {
     // A SYN has the options that its sender enables, its answer those that both enable. Linux puts the SACK-permitted
     // option into the padding of timestamps, if there are any; the segment size takes 4 bytes, timestamps 12, the
     // scale and SACK 4 each.
-    let options = |on: &dyn Fn(&str) -> bool| {
-        let sack = on("tcp_sack") && !on("tcp_timestamps");
-        4 + if on("tcp_timestamps") { 12 } else { 0 }
-            + if on("tcp_window_scaling") { 4 } else { 0 }
+    let options = |on: &dyn Fn(Setting) -> bool| {
+        let sack = on(Setting::TcpSack) && !on(Setting::TcpTimestamps);
+        4 + if on(Setting::TcpTimestamps) { 12 } else { 0 }
+            + if on(Setting::TcpWindowScaling) { 4 } else { 0 }
             + if sack { 4 } else { 0 }
     };
     let both = ip + 20 + options(&|extension| segment::both_use(case, flow, extension));

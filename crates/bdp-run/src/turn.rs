@@ -5,6 +5,7 @@ use std::time::Duration;
 use bdp_model::route::Route;
 use bdp_model::scenario::CaseSpec;
 use bdp_model::segment;
+use bdp_model::tuning::setting::Setting;
 use bdp_model::units::Nanos;
 
 use crate::window::{self, Means};
@@ -70,7 +71,7 @@ impl Demand {
             let fastest = route.as_ref().and_then(Route::fastest);
             let by_rate = fastest.map(|rate| rate.as_bps() as f64 / 8.0 / mss);
             let unscaled = case.hosts.iter().any(|h| {
-                h.name == flow.to && h.sysctls.get("net.ipv4.tcp_window_scaling").is_some_and(|v| v == "0")
+                h.name == flow.to && h.sysctls.get(Setting::TcpWindowScaling.name).is_some_and(|v| v == "0")
             });
             let window = match window::choose(case, flow) {
                 Ok(Means::Receiver { target_bytes }) => Some(target_bytes as f64),

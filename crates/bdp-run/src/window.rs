@@ -5,6 +5,7 @@ use bdp_model::route::Route;
 use bdp_model::scenario::route::Hop;
 use bdp_model::scenario::{CaseFlow, CaseSpec, LinkSpec, WindowMethod};
 use bdp_model::segment::planned_mss;
+use bdp_model::tuning::setting::Setting;
 
 /// How one flow's window is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,13 +39,16 @@ pub(crate) fn choose(case: &CaseSpec, flow: &CaseFlow) -> Result<Means, String> 
 /// Refuses flows whose windows cannot be set together: a buffer applies to everything that its host receives.
 pub(crate) fn check_together(case: &CaseSpec, means: &[Means]) -> Result<(), String> {
     for (flow, means) in case.flows.iter().zip(means) {
-        let own =
-            case.hosts.iter().any(|h| h.name == flow.to && h.all_sysctls().contains_key("net.ipv4.tcp_rmem"));
+        let own = case
+            .hosts
+            .iter()
+            .any(|h| h.name == flow.to && h.all_sysctls().contains_key(Setting::TcpRmem.name));
         if own && matches!(means, Means::Receiver { .. }) {
             return Err(format!(
-                "the window of host '{}' is set by net.ipv4.tcp_rmem, which the scenario also sets \
+                "the window of host '{}' is set by {}, which the scenario also sets \
                  (sysctls or receive_buffer); remove one of them",
-                flow.to
+                flow.to,
+                Setting::TcpRmem
             ));
         }
     }

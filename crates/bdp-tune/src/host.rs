@@ -9,6 +9,7 @@ use std::process::{ChildStdin, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bdp_model::tuning::setting::Setting;
 use bdp_model::tuning::{RouteAttribute, Target};
 use bdp_sys::netlink::Netlink;
 use bdp_sys::qdisc_root::{RootOwner, RootQdisc};
@@ -172,9 +173,9 @@ impl World for HostWorld {
         match target {
             Target::Sysctl { name } => {
                 sysctl::check_writable(name).map_err(|e| of_sysctl(&e))?;
-                match name == "net.ipv4.tcp_congestion_control" {
-                    true => check_congestion_control(value),
-                    false => Ok(()),
+                match target.setting() {
+                    Some(Setting::TcpCongestionControl) => check_congestion_control(value),
+                    _ => Ok(()),
                 }
             }
             Target::Route { attribute, .. } => {
@@ -451,7 +452,7 @@ fn check_right(netlink: &mut Netlink) -> Result<(), Fault> {
 
 /// Checks that the kernel has a congestion control built in or as a module.
 fn check_congestion_control(name: &str) -> Result<(), Fault> {
-    let loaded = sysctl::read("net.ipv4.tcp_available_congestion_control").unwrap_or_default();
+    let loaded = sysctl::read(Setting::TcpAvailableCongestionControl.name).unwrap_or_default();
     let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
     let is_module = || {
         let modules = format!("/lib/modules/{}/modules.dep", process::kernel_release());

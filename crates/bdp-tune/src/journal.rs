@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use bdp_model::tuning::Target;
+use bdp_model::tuning::{SettingBack, Target};
 use serde::{Deserialize, Serialize};
 
 use crate::value::is_plausible;
@@ -47,6 +47,18 @@ pub struct Entry {
     pub after: String,
     /// How the change is undone.
     pub undo: Undo,
+}
+
+impl Entry {
+    /// Returns it as it was put back, or left with the value that it has now.
+    pub fn back(&self, now: Option<String>) -> SettingBack {
+        SettingBack {
+            target: self.target.clone(),
+            before: self.before.clone(),
+            wrote: self.after.clone(),
+            now,
+        }
+    }
 }
 
 /// The changes of one apply.

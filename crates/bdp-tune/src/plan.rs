@@ -1,7 +1,7 @@
 //! What applying would do, checked completely before anything is changed.
 
-use bdp_model::tuning::setting::{self, Release};
-use bdp_model::tuning::{Change, Target};
+use bdp_model::tuning::setting::Release;
+use bdp_model::tuning::{Change, SettingChange, Target};
 
 use crate::journal::{Entry, Journal, same};
 use crate::refusal::Refusal;
@@ -23,6 +23,16 @@ pub struct Step {
 }
 
 impl Step {
+    /// Returns what it changes.
+    pub fn report(&self) -> SettingChange {
+        SettingChange {
+            target: self.change.target.clone(),
+            before: self.now.clone(),
+            after: self.change.to.clone(),
+            already: self.is_there,
+        }
+    }
+
     pub(crate) fn entry(&self) -> Entry {
         Entry {
             target: self.change.target.clone(),
@@ -91,8 +101,7 @@ pub fn check(world: &mut dyn World, changes: &[Change], force: bool) -> Result<V
 
 /// Whether a kernel uses a setting that it has. If the setting appeared only in a later release, it was backported.
 fn is_read(target: &Target, kernel: &str) -> bool {
-    let Target::Sysctl { name } = target else { return true };
-    let end = setting::find(name).and_then(|setting| setting.end);
+    let end = target.setting().and_then(|setting| setting.end);
     match (end, Release::of_kernel(kernel)) {
         (Some(end), Some(kernel)) => kernel < end.since,
         _ => true,

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use bdp_model::tuning::{JournalReport, SettingReport};
+
 use crate::here::{Here, locked};
 use crate::journal::{Entry, Journal, Progress, same};
 use crate::persist::{self, Kept};
@@ -90,6 +92,28 @@ pub struct JournalState {
     pub entries: Vec<EntryState>,
     /// Whether a process will revert it at its deadline.
     pub is_guarded: bool,
+}
+
+impl JournalState {
+    /// Returns it as the protocol and JSON have it.
+    pub fn report(&self) -> JournalReport {
+        let settings = self.entries.iter().map(|state| SettingReport {
+            target: state.entry.target.clone(),
+            before: state.entry.before.clone(),
+            wrote: state.entry.after.clone(),
+            now: state.now.clone(),
+            standing: state.standing.name().to_owned(),
+        });
+        JournalReport {
+            id: self.journal.id,
+            client: self.journal.client,
+            standing: self.standing.name().to_owned(),
+            started_unix_ms: self.journal.started_unix_ms,
+            until_unix_ms: self.journal.until.map(|until| until.unix_ms),
+            guarded: self.is_guarded,
+            settings: settings.collect(),
+        }
+    }
 }
 
 /// State of all journals.

@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use bdp_model::tuning::{Change, Target};
+use bdp_model::tuning::{Change, JournalReport, SettingBack, SettingChange, Target};
 use bdp_model::units::Nanos;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -111,7 +111,7 @@ pub enum TuneAnswer {
     /// Changes as they would be made.
     Checked {
         /// Steps, in the order of the changes.
-        steps: Vec<TuneStep>,
+        steps: Vec<SettingChange>,
     },
     /// The changes were made.
     Applied(TuneApplied),
@@ -154,7 +154,7 @@ pub struct TuneState {
     /// The client's address, as the server sees it.
     pub client: IpAddr,
     /// Journals, oldest first.
-    pub journals: Vec<TuneJournal>,
+    pub journals: Vec<JournalReport>,
     /// Files that are not valid journals.
     #[serde(default)]
     pub damaged: Vec<TuneDamaged>,
@@ -169,53 +169,6 @@ pub struct TuneDamaged {
     pub cause: String,
 }
 
-/// A journal of changed settings.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TuneJournal {
-    /// Journal number.
-    pub id: u32,
-    /// Client that applied it; null if it was applied on the host itself.
-    pub client: Option<IpAddr>,
-    /// State of the journal: `in_force`, `pending`, ... as in `bdp tune journal --json`.
-    pub standing: String,
-    /// Start time by the host's clock, milliseconds since 1970.
-    pub started_unix_ms: u64,
-    /// Time of the automatic revert by the host's clock, milliseconds since 1970; null if there is none.
-    pub until_unix_ms: Option<u64>,
-    /// Whether a guard process will revert it.
-    pub guarded: bool,
-    /// Settings in the journal.
-    pub settings: Vec<TuneSetting>,
-}
-
-/// A setting recorded in a journal.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TuneSetting {
-    /// Setting.
-    pub target: Target,
-    /// Value before; null if it was not set.
-    pub before: Option<String>,
-    /// Value written.
-    pub wrote: String,
-    /// Current value.
-    pub now: Option<String>,
-    /// State of the setting: `in_force`, `as_before`, `foreign`, `unknown`.
-    pub standing: String,
-}
-
-/// A change made or to be made.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TuneStep {
-    /// Setting.
-    pub target: Target,
-    /// Value before; null if it was not set.
-    pub before: Option<String>,
-    /// Value after.
-    pub after: String,
-    /// Whether the setting already has that value.
-    pub already: bool,
-}
-
 /// Result of applying changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TuneApplied {
@@ -224,7 +177,7 @@ pub struct TuneApplied {
     /// Time of the automatic revert by the host's clock, milliseconds since 1970.
     pub until_unix_ms: Option<u64>,
     /// Changes, in order.
-    pub steps: Vec<TuneStep>,
+    pub steps: Vec<SettingChange>,
 }
 
 /// Result of a revert.
@@ -233,11 +186,11 @@ pub struct TuneReverted {
     /// Journal number.
     pub journal: u32,
     /// Settings restored.
-    pub put_back: Vec<TuneBack>,
+    pub put_back: Vec<SettingBack>,
     /// Settings that already had their earlier value.
-    pub were_back: Vec<TuneBack>,
+    pub were_back: Vec<SettingBack>,
     /// Settings changed by someone else since, and left alone.
-    pub foreign: Vec<TuneBack>,
+    pub foreign: Vec<SettingBack>,
     /// Settings that could not be restored.
     pub failed: Vec<TuneFailed>,
 }
@@ -249,19 +202,6 @@ pub struct TuneFailed {
     pub target: Target,
     /// Reason.
     pub cause: String,
-}
-
-/// A setting that was restored, or that someone else changed since.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TuneBack {
-    /// Setting.
-    pub target: Target,
-    /// Value before.
-    pub before: Option<String>,
-    /// Value written.
-    pub wrote: String,
-    /// Current value.
-    pub now: Option<String>,
 }
 
 #[cfg(test)]

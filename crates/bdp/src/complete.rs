@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use bdp_model::figure::{Figure, Figures, PingFigure};
 use bdp_model::scenario::{self, PlanOptions, Scenario};
+use bdp_model::tuning::setting::Setting;
 use bdp_store::{Page, Store};
 use bdp_sys::sysctl;
 use clap::{Arg, Command};
@@ -64,7 +65,7 @@ fn candidates(root: Command, words: &[String]) -> Option<Vec<String>> {
         Kind::Host { and } => Some(hosts(before, and)),
         Kind::Topic => Some(topics::names().map(str::to_owned).collect()),
         Kind::Congestion => {
-            let known = sysctl::read("net.ipv4.tcp_available_congestion_control").ok()?;
+            let known = sysctl::read(Setting::TcpAvailableCongestionControl.name).ok()?;
             Some(known.split_whitespace().map(str::to_owned).collect())
         }
     }

@@ -7,12 +7,12 @@ use std::time::Duration;
 use bdp_flow::session::dial;
 use bdp_flow::session::error::SessionError;
 use bdp_model::measurement::MeasureRequest;
-use bdp_model::tuning::{Change, Target};
+use bdp_model::tuning::{Change, SettingChange, Target};
 use bdp_sys::socket::TcpOptions;
 use bdp_wire::control::{Answer, Request};
 use bdp_wire::proof::{Exchange, Prover};
 use bdp_wire::tuning::{
-    RefusalCause, Sealed, TuneAnswer, TuneApplied, TuneOrder, TuneRequest, TuneReverted, TuneState, TuneStep,
+    RefusalCause, Sealed, TuneAnswer, TuneApplied, TuneOrder, TuneRequest, TuneReverted, TuneState,
 };
 
 use super::control::{Control, Tokens};
@@ -102,7 +102,7 @@ impl TuneClient {
     }
 
     /// Checks changes without making them.
-    pub fn check(&mut self, order: &TuneOrder) -> Result<Vec<TuneStep>> {
+    pub fn check(&mut self, order: &TuneOrder) -> Result<Vec<SettingChange>> {
         let order = self.towards_here(order);
         match self.ask(&TuneRequest::Check(order))? {
             TuneAnswer::Checked { steps } => Ok(steps),

@@ -105,13 +105,13 @@ pub(super) fn for_both_roles(draft: &mut Draft, host: &Host<'_>, path: &Describe
 
 /// Plans or refuses one buffer, and returns which; for one to be left alone it only reports that it is enough.
 fn fit(draft: &mut Draft, host: &Host<'_>, need: &Need, is_left: bool) -> bool {
-    let name = need.buffer.setting();
-    let target = Target::sysctl(name);
+    let setting = need.buffer.setting();
+    let target = Target::sysctl(setting);
     let needed = buffer::size(need.in_flight, need.share);
-    let refused = match host.triple(name).zip(host.fit(need.buffer, needed, need.streams)) {
+    let refused = match host.triple(setting).zip(host.fit(need.buffer, needed, need.streams)) {
         None => Why::Unknown,
         Some((_, Fit::Enough)) => {
-            let value = host.value(name).unwrap_or_default().to_owned();
+            let value = host.value(setting).unwrap_or_default().to_owned();
             Why::Enough { value, needed: needed.to_string() }
         }
         Some((_, Fit::Memory { needed_bytes, available_bytes })) => {

@@ -1,7 +1,7 @@
 //! A plan under construction.
 
 use bdp_model::ends::End;
-use bdp_model::tuning::setting::{self, Release};
+use bdp_model::tuning::setting::Release;
 use bdp_model::tuning::{
     Advice, Alternative, Change, PLAN_SCHEMA, Plan, PlanHost, PlanPath, Refused, Target, Why,
 };
@@ -110,9 +110,8 @@ impl Draft {
 
 /// Whether the kernel uses a setting; assumed if unknown, or not a sysctl.
 fn is_read(target: &Target, kernel: Option<&str>) -> bool {
-    let Target::Sysctl { name } = target else { return true };
     let release = kernel.and_then(|kernel| kernel.parse::<Release>().ok());
-    setting::find(name).zip(release).is_none_or(|(setting, release)| setting.is_read_by(release))
+    target.setting().zip(release).is_none_or(|(setting, release)| setting.is_read_by(release))
 }
 
 /// The largest number in a value.
@@ -124,13 +123,14 @@ fn largest(value: &str) -> u64 {
 mod tests {
     use super::*;
     use bdp_model::tuning::Reason;
+    use bdp_model::tuning::setting::Setting;
 
     #[test]
     fn what_the_kernel_does_not_read_is_not_set() {
         let planned = |kernel: &str| {
             let mut draft = Draft::default();
             // Linux 4.12 removed it.
-            let target = Target::sysctl("net.ipv4.tcp_tw_recycle");
+            let target = Target::sysctl(Setting::TcpTwRecycle);
             let (from, to) = (Some("0".to_owned()), "1".to_owned());
             draft.change(Change { end: End::Near, target, from, to, reason: Reason::Off, gain: None });
             let near = PlanHost { kernel: kernel.to_owned(), ..PlanHost::default() };

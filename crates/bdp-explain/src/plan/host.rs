@@ -1,9 +1,10 @@
 //! A host's settings, as a plan reads them.
 
 use bdp_model::measurement::HostFacts;
+use bdp_model::tuning::setting::Setting;
 
 use crate::buffer::{self, Buffer, Fit};
-use crate::setting;
+use crate::setting::numbers;
 
 /// The settings of a host.
 #[derive(Debug, Clone, Copy)]
@@ -22,13 +23,13 @@ impl<'a> Host<'a> {
     }
 
     /// The value of a sysctl.
-    pub(super) fn value(&self, name: &str) -> Option<&'a str> {
-        self.facts.sysctls.get(name).map(|value| value.trim())
+    pub(super) fn value(&self, setting: Setting) -> Option<&'a str> {
+        self.facts.sysctls.get(setting.name).map(|value| value.trim())
     }
 
     /// A sysctl of three values.
-    pub(super) fn triple(&self, name: &str) -> Option<[u64; 3]> {
-        setting::numbers(self.facts, name)
+    pub(super) fn triple(&self, setting: Setting) -> Option<[u64; 3]> {
+        numbers(self.facts, setting)
     }
 
     /// Compares a buffer's setting with the need of each stream.
@@ -38,7 +39,7 @@ impl<'a> Host<'a> {
 
     /// Whether the kernel has this congestion control; `None` if it does not report it.
     pub(super) fn has_congestion_control(&self, name: &str) -> Option<bool> {
-        let all = self.value("net.ipv4.tcp_available_congestion_control")?;
+        let all = self.value(Setting::TcpAvailableCongestionControl)?;
         Some(all.split_whitespace().any(|known| known == name))
     }
 

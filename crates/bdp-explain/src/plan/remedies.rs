@@ -5,6 +5,7 @@ use bdp_model::finding::{Action, Cause, Finding, Limit};
 use bdp_model::path::overhead::{Transport, header_bytes};
 use bdp_model::scenario::Family;
 use bdp_model::threshold::NOTICEABLE_DELAY;
+use bdp_model::tuning::setting::Setting;
 use bdp_model::tuning::{Change, Gain, Reason, RouteAttribute, Target, Why};
 use bdp_model::units::Nanos;
 
@@ -13,7 +14,6 @@ use super::draft::Draft;
 use super::host::Host;
 use super::path::Way;
 use crate::remedies::BY_RATE;
-use crate::setting::{AUTOTUNING, CONGESTION_CONTROL, SCALING};
 
 /// A queue of this share of the idle round trip is worth a change.
 const LONG_QUEUE: f64 = 0.5;
@@ -44,18 +44,20 @@ pub(super) fn add(draft: &mut Draft, way: &Way, near: &Host<'_>, far: &Host<'_>)
 
 /// Enables what every path needs and this host has disabled.
 pub(super) fn add_what_is_off(draft: &mut Draft, host: &Host<'_>) {
-    for name in [SCALING, AUTOTUNING, "net.ipv4.tcp_sack", "net.ipv4.tcp_timestamps"] {
-        turn_on(draft, End::Near, host, name);
+    for setting in
+        [Setting::TcpWindowScaling, Setting::TcpModerateRcvbuf, Setting::TcpSack, Setting::TcpTimestamps]
+    {
+        turn_on(draft, End::Near, host, setting);
     }
 }
 
 /// Enables a flag if it is off; returns whether it was.
-fn turn_on(draft: &mut Draft, end: End, host: &Host<'_>, name: &str) -> bool {
-    if host.value(name) != Some("0") {
+fn turn_on(draft: &mut Draft, end: End, host: &Host<'_>, setting: Setting) -> bool {
+    if host.value(setting) != Some("0") {
         return false;
     }
     let (from, to) = (Some("0".to_owned()), "1".to_owned());
-    draft.change(Change { end, target: Target::sysctl(name), from, to, reason: Reason::Off, gain: None });
+    draft.change(Change { end, target: Target::sysctl(setting), from, to, reason: Reason::Off, gain: None });
     true
 }
 
@@ -90,9 +92,9 @@ impl Ends<'_> {
                 self.spaced(draft, "pace", reason, Some(facts.goodput_bps));
             }
             Limit::SlowStart => self.slow_start(draft),
-            Limit::SackMissing => self.option(draft, finding, "net.ipv4.tcp_sack"),
-            Limit::TimestampsMissing => self.option(draft, finding, "net.ipv4.tcp_timestamps"),
-            Limit::MtuBlackHole => self.set(draft, "net.ipv4.tcp_mtu_probing", "1", Reason::MtuBlackHole),
+            Limit::SackMissing => self.option(draft, finding, Setting::TcpSack),
+            Limit::TimestampsMissing => self.option(draft, finding, Setting::TcpTimestamps),
+            Limit::MtuBlackHole => self.set(draft, Setting::TcpMtuProbing, "1", Reason::MtuBlackHole),
             Limit::HostDrops if finding.cause == Some(Cause::BacklogDrops) => self.backlog(draft, finding),
             limit if is_first => {
                 draft.refuse(None, None, Why::NotOfHosts { direction: self.way.direction, limit });
@@ -109,11 +111,11 @@ impl Ends<'_> {
         match finding.cause {
             Some(Cause::ScalingOff) => {
                 for (end, host) in [(End::Near, self.near), (End::Far, self.far)] {
-                    turn_on(draft, end, host, SCALING);
+                    turn_on(draft, end, host, Setting::TcpWindowScaling);
                 }
             }
             Some(Cause::AutotuningOff) => {
-                turn_on(draft, self.way.receiver(), self.receiver, AUTOTUNING);
+                turn_on(draft, self.way.receiver(), self.receiver, Setting::TcpModerateRcvbuf);
             }
             Some(Cause::ScalingStripped | Cause::ScalingHalfStripped | Cause::ScalingMissing) => {
                 self.not_of_hosts(draft, finding.limit);
@@ -123,10 +125,10 @@ impl Ends<'_> {
     }
 
     /// A TCP option that both ends must have on.
-    fn option(&self, draft: &mut Draft, finding: &Finding, name: &str) {
+    fn option(&self, draft: &mut Draft, finding: &Finding, setting: Setting) {
         let turned = [(End::Near, self.near), (End::Far, self.far)]
             .into_iter()
-            .filter(|(end, host)| turn_on(draft, *end, host, name))
+            .filter(|(end, host)| turn_on(draft, *end, host, setting))
             .count();
         if turned == 0 {
             self.not_of_hosts(draft, finding.limit);
@@ -134,10 +136,10 @@ impl Ends<'_> {
     }
 
     /// A sysctl of the sender.
-    fn set(&self, draft: &mut Draft, name: &str, to: &str, reason: Reason) {
-        let from = self.sender.value(name).map(str::to_owned);
+    fn set(&self, draft: &mut Draft, setting: Setting, to: &str, reason: Reason) {
+        let from = self.sender.value(setting).map(str::to_owned);
         let end = self.way.sender();
-        let target = Target::sysctl(name);
+        let target = Target::sysctl(setting);
         match &from {
             Some(value) if value != "0" => {
                 draft.refuse(end, target, Why::Enough { value: value.clone(), needed: to.to_owned() });
@@ -166,7 +168,7 @@ impl Ends<'_> {
         let end = self.way.sender();
         let facts = &self.way.facts;
         let (to, from) = (BY_RATE.to_owned(), facts.congestion_control.clone());
-        let for_all = Target::sysctl(CONGESTION_CONTROL);
+        let for_all = Target::sysctl(Setting::TcpCongestionControl);
         if facts.asked.congestion.is_some() {
             return draft.refuse(end, for_all, Why::Asked { option: "--congestion".to_owned() });
         }
@@ -263,15 +265,15 @@ impl Ends<'_> {
     }
 
     fn backlog(&self, draft: &mut Draft, finding: &Finding) {
-        const NAME: &str = "net.core.netdev_max_backlog";
         let remedy = finding.remedy.as_ref().filter(|remedy| remedy.action == Action::RaiseBacklog);
         let at_sender = remedy.and_then(|r| r.host.as_deref()) == Some(self.way.facts.sender.name.as_str());
         let (end, host) = match at_sender {
             true => (self.way.sender(), self.sender),
             false => (self.way.receiver(), self.receiver),
         };
-        let target = Target::sysctl(NAME);
-        let Some(value) = host.value(NAME).and_then(|value| value.parse::<u64>().ok()) else {
+        let target = Target::sysctl(Setting::NetdevMaxBacklog);
+        let Some(value) = host.value(Setting::NetdevMaxBacklog).and_then(|value| value.parse::<u64>().ok())
+        else {
             return draft.refuse(end, target, Why::Unknown);
         };
         let packets = host.dropped_backlog();

@@ -5,7 +5,7 @@ use bdp_model::finding::{Action, Confidence, Finding, Limit, Place, Remedy};
 use bdp_model::threshold::{QUEUE_SHARE, RATE_EXCEEDED, RATE_KEPT};
 
 use crate::observed;
-use crate::setting::{Setting, name_of};
+use crate::setting::{TestSetting, name_of};
 
 /// The server's option that limits its sending rate.
 const SERVER_BOUND: &str = "--max-rate";
@@ -14,7 +14,7 @@ const SERVER_BOUND: &str = "--max-rate";
 pub fn judge(facts: &Facts) -> Option<Finding> {
     let asked = facts.kept_rate_bps()?;
     let queue = facts.standing_queue();
-    let setting = if facts.asked_bps().is_some() { name_of(facts, Setting::Rate) } else { SERVER_BOUND };
+    let setting = if facts.asked_bps().is_some() { name_of(facts, TestSetting::Rate) } else { SERVER_BOUND };
     let finding = Finding::new(Limit::AskedRate, Place::request(), Confidence::High)
         .evidence([observed::of_asked_rate(facts, asked, setting).at_least(RATE_KEPT).at_most(RATE_EXCEEDED)])
         .evidence(observed::retransmitted(facts))

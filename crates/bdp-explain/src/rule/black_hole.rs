@@ -3,6 +3,7 @@
 use bdp_model::facts::Facts;
 use bdp_model::finding::fact::{self, Bytes};
 use bdp_model::finding::{Action, Confidence, Evidence, Finding, Limit, Place, Remedy};
+use bdp_model::tuning::setting::Setting;
 use bdp_model::units::Nanos;
 
 /// Claims that full-size packets vanish: none was acknowledged, however often it was retransmitted, while small ones got through.
@@ -41,6 +42,6 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
 
 /// Whether the sender's kernel probes the path MTU already.
 fn probes_mtu(facts: &Facts) -> bool {
-    let probing = facts.sender.host.sysctls.get("net.ipv4.tcp_mtu_probing");
+    let probing = facts.sender.host.sysctls.get(Setting::TcpMtuProbing.name);
     probing.is_some_and(|value| value.trim() != "0")
 }

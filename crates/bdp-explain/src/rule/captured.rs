@@ -5,6 +5,7 @@ use bdp_model::facts::{Facts, Source, TimeSpent, TimeState, Waits};
 use bdp_model::finding::fact::{self, Bps, Bytes};
 use bdp_model::finding::{Action, Confidence, Evidence, Finding, Lack, Limit, Missing, Place, Remedy};
 use bdp_model::threshold::{SAMPLES_MIN, WINDOW_FREE};
+use bdp_model::tuning::setting::Setting;
 use bdp_model::units::Nanos;
 
 use crate::observed;
@@ -81,7 +82,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
                 .at_most(bound),
             Evidence::share(fact::Steady { goodput: Bps(facts.goodput_bps) }, steady).at_least(STEADY),
         ])
-        .remedy(Remedy::new(Action::RaiseMaximum).setting("net.ipv4.tcp_wmem").host(name))
+        .remedy(Remedy::new(Action::RaiseMaximum).setting(Setting::TcpWmem).host(name))
         .missing([Missing::new(Lack::SenderFigures).host(name)]);
     Some(finding)
 }

@@ -11,7 +11,7 @@ use bdp_model::finding::{Action, Cause, Confidence, Evidence, Finding, Limit, Pl
 use bdp_model::threshold::{BUSY_THREAD, LONG_ENOUGH, PROCESSOR_WANTED, STOLEN, THROTTLED, THROTTLED_ALONE};
 
 use crate::observed;
-use crate::setting::{Setting, name_of};
+use crate::setting::{TestSetting, name_of};
 
 /// Share of the time from which a thread never waits for the network.
 const WANTED_ALWAYS: f64 = 0.9;
@@ -122,6 +122,6 @@ fn remedy(facts: &Facts, cause: Cause) -> Remedy {
         Cause::Throttled => Remedy::new(Action::RaiseQuota),
         Cause::Stolen => Remedy::new(Action::MoveMachine),
         Cause::ProcessorShared => Remedy::new(Action::QuieterHost),
-        _ => Remedy::new(Action::MoreStreams).setting(name_of(facts, Setting::Streams)),
+        _ => Remedy::new(Action::MoreStreams).setting(name_of(facts, TestSetting::Streams)),
     }
 }

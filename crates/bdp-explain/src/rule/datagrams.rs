@@ -6,11 +6,12 @@ use bdp_model::finding::{
     Action, Cause, Confidence, Evidence, Finding, Lack, Limit, Missing, Place, Quantity, Remedy,
 };
 use bdp_model::threshold::{AT_CEILING, BUSY_THREAD, OVERLOAD_BESIDE_QUEUE, QUEUE_NOISE, SENT_AS_ASKED};
+use bdp_model::tuning::setting::Setting;
 use bdp_model::udp::{SearchEnd, Trial, UdpReport};
 use bdp_model::units::Nanos;
 
 use crate::observed;
-use crate::setting::{SOCKET_BUFFER, Setting, name_of, value_of};
+use crate::setting::{SOCKET_BUFFER, TestSetting, name_of, value_of};
 
 /// Share of the losses that explains them.
 const EXPLAINED: f64 = 0.5;
@@ -170,7 +171,7 @@ fn late_sender(facts: &Facts, udp: &UdpReport) -> Finding {
         .evidence(observed::of_ceiling(facts))
         .remedy(
             Remedy::new(Action::MoreStreams)
-                .setting(name_of(facts, Setting::Streams))
+                .setting(name_of(facts, TestSetting::Streams))
                 .also(larger_datagrams(facts))
                 .also(Remedy::new(Action::QuieterHost)),
         )
@@ -198,7 +199,7 @@ fn sending_host(facts: &Facts, udp: &UdpReport) -> Finding {
         .evidence(observed::of_ceiling(facts))
         .remedy(
             Remedy::new(Action::BoundRate)
-                .setting(name_of(facts, Setting::Rate))
+                .setting(name_of(facts, TestSetting::Rate))
                 .value(Quantity::rate(facts.goodput_bps)),
         )
 }
@@ -276,9 +277,8 @@ fn busiest(thread: f64, method: &str) -> Evidence {
 
 /// The largest socket buffer that can be requested.
 fn rmem_maximum(facts: &Facts) -> Option<Evidence> {
-    const RMEM_MAX: &str = "net.core.rmem_max";
-    let most: u64 = value_of(&facts.receiver, RMEM_MAX)?.parse().ok()?;
-    Some(Evidence::bytes(fact::SettingMaximum, most as f64).named(RMEM_MAX).on(&facts.receiver.name))
+    let most: u64 = value_of(&facts.receiver, Setting::RmemMax)?.parse().ok()?;
+    Some(Evidence::bytes(fact::SettingMaximum, most as f64).named(Setting::RmemMax).on(&facts.receiver.name))
 }
 
 fn receiver_remedy(facts: &Facts, udp: &UdpReport) -> Remedy {
@@ -294,11 +294,11 @@ fn receiver_remedy(facts: &Facts, udp: &UdpReport) -> Remedy {
 }
 
 fn lower_rate(facts: &Facts) -> Remedy {
-    Remedy::new(Action::LowerRate).setting(name_of(facts, Setting::Rate))
+    Remedy::new(Action::LowerRate).setting(name_of(facts, TestSetting::Rate))
 }
 
 fn larger_datagrams(facts: &Facts) -> Remedy {
-    Remedy::new(Action::LargerDatagrams).setting(name_of(facts, Setting::Datagram))
+    Remedy::new(Action::LargerDatagrams).setting(name_of(facts, TestSetting::Datagram))
 }
 
 /// A search for the rate, if it is possible and was not requested.

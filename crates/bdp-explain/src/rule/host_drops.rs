@@ -4,6 +4,7 @@
 use bdp_model::facts::{End, Facts, TimeState};
 use bdp_model::finding::fact;
 use bdp_model::finding::{Action, Cause, Confidence, Evidence, Finding, Limit, Place, Remedy};
+use bdp_model::tuning::setting::Setting;
 
 /// Packets dropped by a host / segments retransmitted from which the drops explain them.
 const EXPLAINED: f64 = 0.5;
@@ -13,8 +14,6 @@ const EXPLAINED_ALL: f64 = 0.9;
 const DROPS_MIN: u64 = 10;
 /// Share of the time in which losses held the window back: below it, they are not the limit.
 const HELD_BACK: f64 = 0.3;
-
-const BACKLOG: &str = "net.core.netdev_max_backlog";
 
 /// The drops of an end, and where they occurred.
 struct Dropped {
@@ -51,7 +50,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let confidence = if explained >= EXPLAINED_ALL { Confidence::High } else { Confidence::Medium };
     let remedy = match dropped.at {
         At::Device => Remedy::new(Action::RaiseRing).setting(device),
-        At::Backlog => Remedy::new(Action::RaiseBacklog).setting(BACKLOG),
+        At::Backlog => Remedy::new(Action::RaiseBacklog).setting(Setting::NetdevMaxBacklog),
         At::Stack => Remedy::new(Action::QuieterHost),
     };
     let evidence = match dropped.at {

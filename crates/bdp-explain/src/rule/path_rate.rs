@@ -10,7 +10,7 @@ use bdp_model::units::Nanos;
 use crate::capacity;
 use crate::observed;
 use crate::rule::reordering;
-use crate::setting::{Setting, name_of};
+use crate::setting::{TestSetting, name_of};
 
 /// Steady goodput: lower / upper quartile.
 const STEADY: f64 = 0.8;
@@ -45,7 +45,7 @@ fn remedy(facts: &Facts) -> Remedy {
         Source::Measured if facts.both_directions => Action::SmallerWindowOneWay,
         _ => Action::SmallerWindow,
     };
-    Remedy::new(action).setting(name_of(facts, Setting::Window)).value(Quantity::bytes(bytes))
+    Remedy::new(action).setting(name_of(facts, TestSetting::Window)).value(Quantity::bytes(bytes))
 }
 
 /// The data in flight that the path needs without the queue, with its own longest round trips and room for delayed acknowledgements; `None` if that

@@ -6,10 +6,11 @@ use bdp_model::finding::{
     Action, Cause, Confidence, Evidence, Finding, Lack, Limit, Missing, Place, Quantity, Remedy,
 };
 use bdp_model::threshold::{WINDOW_FULL, WINDOW_REACHED, WORTH_A_WORD};
+use bdp_model::tuning::setting::Setting;
 
 use crate::buffer::AT_MAXIMUM;
 use crate::scaling::{LARGEST_UNSCALED, Unscaled};
-use crate::setting::{AUTOTUNING, RMEM, SCALING, SOCKET_BUFFER, Setting, maximum, name_of, value_of};
+use crate::setting::{SOCKET_BUFFER, TestSetting, maximum, name_of, value_of};
 use crate::{capacity, next, observed};
 
 /// Full less often than this, the goodput must match the window exactly, and doubt remains.
@@ -74,7 +75,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         .evidence(bounds(facts, &Unscaled::of(facts).map_or(origin, Origin::Unscaled)))
         .evidence(facts.asked.window.map(|asked| {
             let evidence = Evidence::bytes(fact::WindowAsked, asked.as_bytes() as f64);
-            evidence.named(name_of(facts, Setting::Window))
+            evidence.named(name_of(facts, TestSetting::Window))
         }))
         .evidence(observed::kernel_counts_window(facts))
         .next(next::after_window(facts, window.receive_bytes, next::send_buffer(facts)))
@@ -125,7 +126,8 @@ fn origin(facts: &Facts) -> Origin {
         Some(unscaled) => return Origin::Unscaled(unscaled),
         None => {}
     }
-    let (Some(buffer), Some(maximum)) = (facts.window.socket_buffer_bytes, maximum(&facts.receiver, RMEM))
+    let (Some(buffer), Some(maximum)) =
+        (facts.window.socket_buffer_bytes, maximum(&facts.receiver, Setting::TcpRmem))
     else {
         return Origin::Maximum;
     };
@@ -133,7 +135,7 @@ fn origin(facts: &Facts) -> Origin {
     if buffer >= AT_MAXIMUM * maximum {
         return Origin::Maximum;
     }
-    match value_of(&facts.receiver, AUTOTUNING) {
+    match value_of(&facts.receiver, Setting::TcpModerateRcvbuf) {
         Some("0") => Origin::AutotuningOff,
         _ => Origin::Elsewhere { buffer, maximum },
     }
@@ -153,7 +155,7 @@ fn cause(facts: &Facts, origin: &Origin) -> Option<Cause> {
         Origin::Unscaled(Unscaled::Unknown) => Cause::ScalingMissing,
         Origin::AutotuningOff => Cause::AutotuningOff,
         // Unknown without the setting.
-        Origin::Maximum => return maximum(&facts.receiver, RMEM).map(|_| Cause::RmemMaximum),
+        Origin::Maximum => return maximum(&facts.receiver, Setting::TcpRmem).map(|_| Cause::RmemMaximum),
         Origin::Elsewhere { .. } => Cause::BelowMaximum,
         Origin::Asked if facts.asked.window.is_some() => Cause::WindowAsked,
         Origin::Asked => Cause::SocketBufferAsked,
@@ -208,19 +210,21 @@ fn bounds(facts: &Facts, origin: &Origin) -> Option<Evidence> {
     let name = &facts.receiver.name;
     Some(match origin {
         Origin::Unscaled(Unscaled::Off(host)) => {
-            Evidence::flag(fact::ScalingSetting, false).named(SCALING).on(host)
+            Evidence::flag(fact::ScalingSetting, false).named(Setting::TcpWindowScaling).on(host)
         }
         Origin::Unscaled(Unscaled::Removed) => Evidence::flag(fact::ScalingRemoved, false),
         Origin::Unscaled(Unscaled::Unknown) => Evidence::flag(fact::ScalingAgreed, false),
-        Origin::AutotuningOff => Evidence::flag(fact::AutotuningSetting, false).named(AUTOTUNING).on(name),
+        Origin::AutotuningOff => {
+            Evidence::flag(fact::AutotuningSetting, false).named(Setting::TcpModerateRcvbuf).on(name)
+        }
         Origin::Elsewhere { buffer, maximum } => {
             Evidence::bytes(fact::BufferBelowMaximum { maximum: Bytes(*maximum) }, *buffer)
                 .at_most(AT_MAXIMUM * maximum)
                 .on(name)
         }
         Origin::Maximum => {
-            let most = maximum(&facts.receiver, RMEM)?;
-            Evidence::bytes(fact::SettingMaximum, most as f64).named(RMEM).on(name)
+            let most = maximum(&facts.receiver, Setting::TcpRmem)?;
+            Evidence::bytes(fact::SettingMaximum, most as f64).named(Setting::TcpRmem).on(name)
         }
         Origin::Asked => return None,
     })
@@ -234,7 +238,7 @@ fn remedy(facts: &Facts, bound: WindowBound) -> Option<Remedy> {
     let needed = capacity::needed_bytes(facts).filter(|&needed| needed > bound.bytes.max(asked));
     match origin(facts) {
         Origin::Elsewhere { .. } => return None,
-        Origin::AutotuningOff => return Some(turn_on(AUTOTUNING, name)),
+        Origin::AutotuningOff => return Some(turn_on(Setting::TcpModerateRcvbuf, name)),
         Origin::Unscaled(unscaled) => return Some(unscaled.remedy()),
         Origin::Maximum | Origin::Asked => {}
     }
@@ -246,15 +250,15 @@ fn remedy(facts: &Facts, bound: WindowBound) -> Option<Remedy> {
     let scaling = Unscaled::of(facts).filter(|_| needed.is_none_or(|needed| needed > LARGEST_UNSCALED));
     let scaling = scaling.map(|unscaled| unscaled.remedy());
     if request.window.is_some() {
-        let larger = Remedy::new(Action::AskWindow).setting(name_of(facts, Setting::Window));
+        let larger = Remedy::new(Action::AskWindow).setting(name_of(facts, TestSetting::Window));
         return Some(larger.value(needed.map(Quantity::bytes)).also(scaling));
     }
     if request.socket_buffer.is_some() {
         return Some(Remedy::new(Action::AskSocketBuffer).setting(SOCKET_BUFFER).also(scaling));
     }
-    Some(Remedy::new(Action::RaiseMaximum).setting(RMEM).host(name))
+    Some(Remedy::new(Action::RaiseMaximum).setting(Setting::TcpRmem).host(name))
 }
 
-fn turn_on(setting: &str, host: &str) -> Remedy {
+fn turn_on(setting: Setting, host: &str) -> Remedy {
     Remedy::new(Action::Set).setting(setting).value(Quantity::count(1)).host(host)
 }

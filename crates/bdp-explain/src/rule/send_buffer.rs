@@ -4,8 +4,9 @@ use bdp_model::facts::{Facts, WindowUse};
 use bdp_model::finding::fact::{self, Bps, Bytes};
 use bdp_model::finding::{Action, Cause, Confidence, Evidence, Finding, Lack, Limit, Missing, Place, Remedy};
 use bdp_model::threshold::{BUFFER_PAYLOAD, WINDOW_FULL, WORTH_A_WORD};
+use bdp_model::tuning::setting::Setting;
 
-use crate::setting::{SOCKET_BUFFER, WMEM, maximum};
+use crate::setting::{SOCKET_BUFFER, maximum};
 use crate::{next, observed};
 
 /// Share of the busy time that the kernel counts as limited by the buffer.
@@ -96,8 +97,8 @@ fn receive_window(facts: &Facts, window: WindowUse) -> Option<(Limit, f64)> {
 
 /// Autotuning's largest send buffer, if none was requested.
 fn ends_at(facts: &Facts) -> Option<Evidence> {
-    let most = maximum(&facts.sender, WMEM).filter(|_| facts.asked.socket_buffer.is_none())?;
-    Some(Evidence::bytes(fact::SettingMaximum, most as f64).named(WMEM).on(&facts.sender.name))
+    let most = maximum(&facts.sender, Setting::TcpWmem).filter(|_| facts.asked.socket_buffer.is_none())?;
+    Some(Evidence::bytes(fact::SettingMaximum, most as f64).named(Setting::TcpWmem).on(&facts.sender.name))
 }
 
 /// What limits the buffer's size, if known.
@@ -118,7 +119,7 @@ fn is_used_up(facts: &Facts, window: WindowUse, buffer: Option<u64>) -> bool {
 
 fn cannot_grow(facts: &Facts, buffer: u64) -> bool {
     let fixed = facts.asked.socket_buffer.is_some();
-    fixed || maximum(&facts.sender, WMEM).is_some_and(|max| buffer >= max)
+    fixed || maximum(&facts.sender, Setting::TcpWmem).is_some_and(|max| buffer >= max)
 }
 
 /// Claims the limit if the buffer cannot grow, is smaller than a round trip needs, and the sending kernel has nothing
@@ -161,6 +162,7 @@ fn remedy(facts: &Facts, buffer: Option<u64>) -> Option<Remedy> {
     if facts.asked.socket_buffer.is_some() {
         return Some(Remedy::new(Action::AskSocketBuffer).setting(SOCKET_BUFFER));
     }
-    let may_grow = buffer.is_some_and(|b| !cannot_grow(facts, b)) && maximum(&facts.sender, WMEM).is_some();
-    (!may_grow).then(|| Remedy::new(Action::RaiseMaximum).setting(WMEM).host(&facts.sender.name))
+    let may_grow =
+        buffer.is_some_and(|b| !cannot_grow(facts, b)) && maximum(&facts.sender, Setting::TcpWmem).is_some();
+    (!may_grow).then(|| Remedy::new(Action::RaiseMaximum).setting(Setting::TcpWmem).host(&facts.sender.name))
 }

@@ -7,7 +7,7 @@ use bdp_model::finding::{Action, Cause, Confidence, Evidence, Finding, Limit, Pl
 use bdp_model::threshold::{UNREAD, UNREAD_MIN_BYTES, WINDOW_FREE, WINDOW_SHRUNK};
 
 use crate::observed;
-use crate::setting::{Setting, name_of};
+use crate::setting::{TestSetting, name_of};
 
 /// Share of the time in which the program deliberately did not read, and in which data waited for it.
 const PAUSED: (f64, f64) = (0.2, 0.05);
@@ -60,7 +60,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         (None, None) => None,
     };
     let remedy = match busy {
-        Some(_) => Remedy::new(Action::MoreStreams).setting(name_of(facts, Setting::Streams)),
+        Some(_) => Remedy::new(Action::MoreStreams).setting(name_of(facts, TestSetting::Streams)),
         None => Remedy::new(Action::FreeReader),
     };
     let finding = Finding::new(Limit::SlowReader, Place::receiver(name), confidence)

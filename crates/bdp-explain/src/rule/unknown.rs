@@ -6,7 +6,7 @@ use bdp_model::finding::{Cause, Confidence, Evidence, Finding, Lack, Limit, Miss
 use bdp_model::threshold::{QUEUE_SHARE, SAMPLES_MIN, WORTH_A_WORD};
 
 use crate::observed;
-use crate::setting::{Setting, name_of};
+use crate::setting::{TestSetting, name_of};
 
 /// Reports that the limit is unknown.
 pub fn judge(facts: &Facts) -> Finding {
@@ -56,7 +56,7 @@ fn seen(facts: &Facts) -> Vec<Evidence> {
     }
     all.extend(facts.standing_queue().map(|queue| observed::queue(facts, queue, QUEUE_SHARE)));
     if let Some(asked) = facts.asked_bps().filter(|&asked| asked > 0.0) {
-        all.push(observed::of_asked_rate(facts, asked, name_of(facts, Setting::Rate)));
+        all.push(observed::of_asked_rate(facts, asked, name_of(facts, TestSetting::Rate)));
     }
     all.extend(observed::of_ceiling(facts));
     all

@@ -9,11 +9,12 @@ use bdp_model::finding::{
 use bdp_model::record::{ReceiverSample, SenderSample};
 use bdp_model::stats::median;
 use bdp_model::threshold::{QUEUE_NOISE, QUEUE_SHARE, SAMPLES_MIN, WINDOW_FULL, WINDOW_REACHED};
+use bdp_model::tuning::setting::Setting;
 use bdp_model::units::Nanos;
 
 use crate::buffer::AT_MAXIMUM;
 use crate::observed;
-use crate::setting::{RMEM, maximum};
+use crate::setting::maximum;
 
 /// Unread data / the receiver's buffer from which a reader is behind.
 const UNREAD: f64 = 0.25;
@@ -98,13 +99,13 @@ pub fn own_window(facts: &Facts) -> Option<Finding> {
         .filter(|reached| (WINDOW_REACHED..=ABOVE).contains(&reached.value))?;
     let name = &facts.receiver.name;
     let buffer = facts.window.socket_buffer_bytes.map(|bytes| bytes as f64);
-    let largest = maximum(&facts.receiver, RMEM).map(|bytes| bytes as f64);
+    let largest = maximum(&facts.receiver, Setting::TcpRmem).map(|bytes| bytes as f64);
     let known = buffer.zip(largest);
     let asked = facts.receiver.socket.and_then(|socket| socket.receive_buffer_asked);
     let is_asked = asked == Some(true);
     let at_maximum = known.map(|(buffer, largest)| buffer >= AT_MAXIMUM * largest);
     let evidence = known.filter(|_| !is_asked).map(|(buffer, largest)| match at_maximum {
-        Some(true) => Evidence::bytes(fact::SettingMaximum, largest).named(RMEM).on(name),
+        Some(true) => Evidence::bytes(fact::SettingMaximum, largest).named(Setting::TcpRmem).on(name),
         _ => Evidence::bytes(fact::BufferBelowMaximum { maximum: Bytes(largest) }, buffer).on(name),
     });
     // A window full for seconds would have grown, so its program may have fixed it: only the program can tell.
@@ -120,7 +121,7 @@ pub fn own_window(facts: &Facts) -> Option<Finding> {
         .evidence(evidence)
         .remedy(match at_maximum {
             _ if is_asked => Some(Remedy::new(Action::AskSocketBuffer).setting("SO_RCVBUF").host(name)),
-            Some(true) => Some(Remedy::new(Action::RaiseMaximum).setting(RMEM).host(name)),
+            Some(true) => Some(Remedy::new(Action::RaiseMaximum).setting(Setting::TcpRmem).host(name)),
             _ => None,
         })
         .missing((at_maximum == Some(false) && !is_asked).then(|| Missing::new(Lack::WindowBound)))

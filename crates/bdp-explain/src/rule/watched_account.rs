@@ -8,11 +8,11 @@ use bdp_model::finding::{
 use bdp_model::record::ReceiverSample;
 use bdp_model::stats::median;
 use bdp_model::threshold::{AT_PEAK, QUEUE_NOISE, QUEUE_SHARE};
+use bdp_model::tuning::setting::Setting;
 use bdp_model::units::Nanos;
 
 use crate::rule::part::{self, sure};
 use crate::rule::{conversation, watched};
-use crate::setting::WMEM;
 use crate::{observed, rule};
 
 /// Fewest retransmissions without an answer: the data vanishes, or the peer is gone; a single SYN may have been lost.
@@ -149,7 +149,7 @@ fn send_buffer(facts: &Facts, share: f64) -> Finding {
         Some(true) => Some(Cause::SocketBufferAsked),
         _ => facts
             .send_buffer_bytes
-            .zip(crate::setting::maximum(&facts.sender, WMEM))
+            .zip(crate::setting::maximum(&facts.sender, Setting::TcpWmem))
             .filter(|&(buffer, most)| buffer >= most)
             .map(|_| Cause::WmemMaximum),
     };
@@ -194,7 +194,7 @@ fn send_buffer(facts: &Facts, share: f64) -> Finding {
             Some(Cause::SocketBufferAsked) => {
                 Remedy::new(Action::AskSocketBuffer).setting("SO_SNDBUF").host(name)
             }
-            _ => Remedy::new(Action::RaiseMaximum).setting(WMEM).host(name),
+            _ => Remedy::new(Action::RaiseMaximum).setting(Setting::TcpWmem).host(name),
         })
 }
 

@@ -3,7 +3,10 @@
 use bdp_model::facts::Facts;
 use bdp_model::finding::Limit;
 use bdp_model::payload::Zerocopy;
+use bdp_model::tuning::setting::Setting;
 use bdp_model::twin::TwinFlow;
+
+use crate::setting::value_of;
 
 /// The transfer of these facts.
 pub fn of(facts: &Facts) -> TwinFlow {
@@ -40,8 +43,8 @@ pub fn of(facts: &Facts) -> TwinFlow {
 
 /// Whether something on the path removed window scaling from the handshake: both kernels use it, but the connection does not.
 pub fn is_scaling_stripped(facts: &Facts) -> bool {
-    const SETTING: &str = "net.ipv4.tcp_window_scaling";
-    let on = |end: &bdp_model::facts::End| end.host.sysctls.get(SETTING).is_some_and(|value| value != "0");
+    let setting = Setting::TcpWindowScaling;
+    let on = |end: &bdp_model::facts::End| value_of(end, setting).is_some_and(|value| value != "0");
     let used = facts.sender.window_scaling.or(facts.receiver.window_scaling);
     on(&facts.sender) && on(&facts.receiver) && used == Some(false)
 }

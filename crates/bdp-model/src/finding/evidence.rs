@@ -116,8 +116,8 @@ impl Evidence {
 
     /// Names the setting, device or congestion control that the evidence is about.
     #[must_use]
-    pub fn named(mut self, name: &str) -> Self {
-        self.name = Some(name.to_owned());
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
         self
     }
 

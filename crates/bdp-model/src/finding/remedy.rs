@@ -138,8 +138,8 @@ impl Remedy {
 
     /// Sets the setting.
     #[must_use]
-    pub fn setting(mut self, name: &str) -> Self {
-        self.setting = Some(name.to_owned());
+    pub fn setting(mut self, name: impl Into<String>) -> Self {
+        self.setting = Some(name.into());
         self
     }
 

@@ -6,7 +6,8 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use super::reason::{Gain, Reason};
-use crate::ends::{Direction, End};
+use super::setting::Setting;
+use crate::ends::{Direction, End, Task};
 
 /// The setting to change.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -92,6 +93,14 @@ impl Target {
         Self::Sysctl { name: name.into() }
     }
 
+    /// Returns the setting of the catalogue, if it is one.
+    pub fn setting(&self) -> Option<Setting> {
+        match self {
+            Self::Sysctl { name } => Setting::named(name),
+            Self::Route { .. } | Self::Qdisc { .. } => None,
+        }
+    }
+
     /// Returns how much of the host a change of it affects.
     pub const fn scope(&self) -> Scope {
         match self {
@@ -137,23 +146,15 @@ impl Change {
     pub fn concerns(&self, direction: Direction) -> bool {
         let sends = direction.sender() == self.end;
         match &self.target {
-            Target::Sysctl { name } if is_of_receiving(name) => !sends,
-            Target::Sysctl { name } if is_of_sending(name) => sends,
-            Target::Sysctl { .. } => true,
+            Target::Sysctl { .. } => match self.target.setting().and_then(|setting| setting.matters_for) {
+                Some(Task::Receiving) => !sends,
+                Some(Task::Sending) => sends,
+                None => true,
+            },
             Target::Route { attribute: RouteAttribute::Initrwnd, .. } => !sends,
             Target::Route { .. } | Target::Qdisc { .. } => sends,
         }
     }
-}
-
-fn is_of_receiving(name: &str) -> bool {
-    ["net.ipv4.tcp_rmem", "net.ipv4.tcp_moderate_rcvbuf", "net.core.rmem_max", "net.core.netdev_max_backlog"]
-        .contains(&name)
-}
-
-fn is_of_sending(name: &str) -> bool {
-    ["net.ipv4.tcp_wmem", "net.ipv4.tcp_congestion_control", "net.core.wmem_max", "net.core.default_qdisc"]
-        .contains(&name)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::setting::Release;
+use super::setting::{Release, Setting};
 
 /// Settings read from a host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,18 +27,18 @@ impl HostSettings {
         Release::of_kernel(&self.kernel)
     }
 
-    /// Returns the value of the setting with this full name, if it was read.
-    pub fn value(&self, name: &str) -> Option<&str> {
-        let setting = self.settings.iter().find(|setting| setting.name == name)?;
-        setting.value.as_deref().ok()
+    /// Returns the value of a setting, if it was read.
+    pub fn value(&self, setting: Setting) -> Option<&str> {
+        let read = self.settings.iter().find(|read| read.setting == setting)?;
+        read.value.as_deref().ok()
     }
 }
 
 /// One setting of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostSetting {
-    /// Full name.
-    pub name: &'static str,
+    /// The setting.
+    pub setting: Setting,
     /// Value, or why it cannot be read.
     pub value: Result<String, Unreadable>,
 }

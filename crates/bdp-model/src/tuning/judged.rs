@@ -1,15 +1,14 @@
 //! Settings of a host compared with their defaults and with published advice.
 
-use super::absurd::why_absurd;
-use super::advice::{KnownAdvice, Verdict, about, known};
+use super::advice::{KnownAdvice, Verdict, about};
 use super::host::{HostSetting, HostSettings, Unreadable};
-use super::setting::{DefaultValue, Relation, Release, Setting, find};
+use super::setting::{DefaultValue, Relation, Release, Setting};
 
 /// A setting of a host, judged.
 #[derive(Debug, Clone)]
 pub struct JudgedSetting {
     /// The catalogue's entry.
-    pub setting: &'static Setting,
+    pub setting: Setting,
     /// Value, or why it cannot be read.
     pub value: Result<String, Unreadable>,
     /// Default of this kernel.
@@ -69,17 +68,17 @@ impl JudgedSetting {
 /// Judges all settings that were read. A kernel of unknown release counts as the newest.
 pub fn judged(host: &HostSettings) -> Vec<JudgedSetting> {
     let kernel = host.release().unwrap_or(Release::new(u16::MAX, 0));
-    host.settings.iter().filter_map(|read| judge(host, kernel, read)).collect()
+    host.settings.iter().map(|read| judge(host, kernel, read)).collect()
 }
 
-fn judge(host: &HostSettings, kernel: Release, read: &HostSetting) -> Option<JudgedSetting> {
-    let setting = find(read.name)?;
+fn judge(host: &HostSettings, kernel: Release, read: &HostSetting) -> JudgedSetting {
+    let setting = read.setting;
     let default = setting.default_on(kernel, host.memory_bytes);
     let relation = match (&read.value, &default) {
         (Ok(value), Some(default)) => Some(Relation::to_default(value, default)),
         _ => None,
     };
-    let advice = about(setting).map(|advice| JudgedAdvice {
+    let advice = about(Some(setting)).map(|advice| JudgedAdvice {
         advice,
         verdict: advice.verdict_on(kernel),
         is_followed: read.value.as_ref().is_ok_and(|value| advice.is_followed_by(value, host.memory_bytes)),
@@ -89,10 +88,10 @@ fn judge(host: &HostSettings, kernel: Release, read: &HostSetting) -> Option<Jud
         && (read.value.is_ok() || setting.is_read_by(kernel));
     let is_own = relation == Some(Relation::Equal);
     let warning = match &read.value {
-        Ok(value) if is_read && !is_own => why_absurd(setting, value, host.memory_bytes),
+        Ok(value) if is_read && !is_own => setting.harm_of(value, host.memory_bytes),
         _ => None,
     };
-    Some(JudgedSetting {
+    JudgedSetting {
         setting,
         value: read.value.clone(),
         default,
@@ -101,15 +100,14 @@ fn judge(host: &HostSettings, kernel: Release, read: &HostSetting) -> Option<Jud
         warning,
         is_of_namespace: setting.is_of_namespace(kernel),
         advice: advice.collect(),
-    })
+    }
 }
 
 /// Returns the judged advice on the queue length of the host's device.
 pub fn judged_queue_length(host: &HostSettings) -> Vec<JudgedAdvice> {
     let kernel = host.release().unwrap_or(Release::new(u16::MAX, 0));
     let length = host.device.as_ref().and_then(|device| device.txqueuelen);
-    let of_queue = known().filter(|advice| advice.setting == "txqueuelen");
-    of_queue
+    about(None)
         .map(|advice| JudgedAdvice {
             advice,
             verdict: advice.verdict_on(kernel),
@@ -122,9 +120,9 @@ pub fn judged_queue_length(host: &HostSettings) -> Vec<JudgedAdvice> {
 mod tests {
     use super::*;
 
-    fn host(kernel: &str, settings: &[(&'static str, &str)]) -> HostSettings {
+    fn host(kernel: &str, settings: &[(Setting, &str)]) -> HostSettings {
         let settings =
-            settings.iter().map(|(name, value)| HostSetting { name, value: Ok((*value).to_owned()) });
+            settings.iter().map(|&(setting, value)| HostSetting { setting, value: Ok(value.to_owned()) });
         HostSettings {
             kernel: kernel.to_owned(),
             memory_bytes: 16 << 30,
@@ -138,10 +136,10 @@ mod tests {
         let host = host(
             "6.1.0-18-amd64",
             &[
-                ("net.ipv4.tcp_low_latency", "1"),
-                ("net.ipv4.tcp_rmem", "4096 131072 6291456"),
-                ("net.ipv4.tcp_timestamps", "0"),
-                ("net.ipv4.tcp_frto", "2"),
+                (Setting::TcpLowLatency, "1"),
+                (Setting::TcpRmem, "4096 131072 6291456"),
+                (Setting::TcpTimestamps, "0"),
+                (Setting::TcpFrto, "2"),
             ],
         );
         let settings = judged(&host);
@@ -157,14 +155,14 @@ mod tests {
 
     #[test]
     fn the_kernels_own_value_follows_no_bad_advice() {
-        let settings = judged(&host("6.8", &[("net.ipv4.tcp_adv_win_scale", "1")]));
+        let settings = judged(&host("6.8", &[(Setting::TcpAdvWinScale, "1")]));
         assert!(settings[0].advice.iter().any(JudgedAdvice::misleads));
         assert!(settings[0].misled_by().next().is_none() && !settings[0].is_notable());
     }
 
     #[test]
     fn a_setting_of_a_newer_kernel_that_is_there_is_read() {
-        let settings = judged(&host("6.1", &[("net.ipv4.tcp_shrink_window", "1")]));
+        let settings = judged(&host("6.1", &[(Setting::TcpShrinkWindow, "1")]));
         assert!(settings[0].is_read);
     }
 }

@@ -8,11 +8,10 @@ use super::variant::TwinVariant;
 use super::way::{Discipline, TwinJitter, TwinLoss, TwinOutage, TwinWay};
 use crate::ends::{Direction, End};
 use crate::payload::Zerocopy;
+use crate::tuning::setting::Setting;
 
 /// Largest start offset of a repetition, so that no two are identical on the virtual clock.
 const START_SPREAD_MS: u64 = 20;
-
-const RMEM: &str = "net.ipv4.tcp_rmem";
 
 impl Twin {
     /// Returns the scenario of the unchanged twin: `runs` repetitions with this seed.
@@ -74,11 +73,14 @@ impl Twin {
             false => window(&self.flow) || variant.window_bytes.is_some(),
         };
         if asked {
-            sysctls.remove(RMEM);
+            sysctls.remove(Setting::TcpRmem.name);
         }
-        let scaled = sysctls.get(RMEM).zip(host.window_factor).map(|(value, factor)| scaled(value, factor));
+        let scaled = sysctls
+            .get(Setting::TcpRmem.name)
+            .zip(host.window_factor)
+            .map(|(value, factor)| scaled(value, factor));
         if let Some(value) = &scaled {
-            sysctls.insert(RMEM, value);
+            sysctls.insert(Setting::TcpRmem.name, value);
         }
         let initial = variant.initial_window.filter(|_| self.direction.sender() == end);
         let _ = write!(text, "\n[hosts.{}]\n", end.name());

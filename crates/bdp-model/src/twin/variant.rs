@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::ends::{Direction, End};
+use crate::tuning::setting::Setting;
 use crate::tuning::{Change, RouteAttribute, Target};
 
 use super::path::TwinHost;
@@ -53,7 +54,7 @@ impl TwinVariant {
     pub fn with_change(&mut self, change: &Change, direction: Direction) -> bool {
         let sends = direction.sender() == change.end;
         match &change.target {
-            Target::Sysctl { name } if name == "net.ipv4.tcp_congestion_control" => {
+            target if target.setting() == Some(Setting::TcpCongestionControl) => {
                 if sends {
                     self.congestion = Some(change.to.clone());
                 }
@@ -90,30 +91,9 @@ fn max_rate(qdisc: &str) -> Option<u64> {
     words.next()?.strip_suffix("bit")?.parse().ok()
 }
 
-/// TCP sysctls that a lab host can have of its own: they belong to a network namespace and do not depend on the machine's memory.
-const SETTABLE: [&str; 17] = [
-    "net.ipv4.tcp_adv_win_scale",
-    "net.ipv4.tcp_app_win",
-    "net.ipv4.tcp_base_mss",
-    "net.ipv4.tcp_ecn",
-    "net.ipv4.tcp_ecn_fallback",
-    "net.ipv4.tcp_limit_output_bytes",
-    "net.ipv4.tcp_moderate_rcvbuf",
-    "net.ipv4.tcp_mtu_probing",
-    "net.ipv4.tcp_no_metrics_save",
-    "net.ipv4.tcp_notsent_lowat",
-    "net.ipv4.tcp_rmem",
-    "net.ipv4.tcp_sack",
-    "net.ipv4.tcp_slow_start_after_idle",
-    "net.ipv4.tcp_timestamps",
-    "net.ipv4.tcp_window_scaling",
-    "net.ipv4.tcp_wmem",
-    "net.ipv4.tcp_recovery",
-];
-
 /// Whether a lab host can have its own value of a sysctl.
 fn is_settable(name: &str) -> bool {
-    SETTABLE.contains(&name)
+    Setting::named(name).is_some_and(|setting| setting.is_twinned)
 }
 
 impl TwinHost {

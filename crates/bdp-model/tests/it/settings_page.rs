@@ -7,7 +7,7 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/settings.md"
 const MEMORY: u64 = 16 << 30;
 const KERNELS: [Release; 3] = [Release::new(3, 10), Release::new(6, 1), Release::new(6, 18)];
 
-fn default_of(setting: &Setting, kernel: Release) -> String {
+fn default_of(setting: Setting, kernel: Release) -> String {
     if setting.since.is_some_and(|since| kernel < since) {
         return "-".to_owned();
     }
@@ -66,7 +66,7 @@ fn advice() -> String {
     // One row for what is worth the same, whoever advises it.
     let mut rows: Vec<(&str, String, String)> = Vec::new();
     for advice in known() {
-        let name = advice.setting.rsplit('.').next().unwrap();
+        let name = advice.setting.map_or("txqueuelen", |setting| setting.short);
         let worth = verdicts(advice);
         let advised = format!("`{}` ({})", advice.value, advice.source.name);
         match rows.iter_mut().find(|row| row.0 == name && row.2 == worth) {

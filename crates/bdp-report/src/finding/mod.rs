@@ -7,6 +7,7 @@ mod quantity;
 mod remedy;
 
 use bdp_model::finding::{Confidence, Finding, Lack, Limit, Missing};
+use bdp_model::tuning::setting::Setting;
 use serde_json::{Value, json as value};
 
 pub(crate) use limit::{claim, may_be, reason, subject, summary};
@@ -79,8 +80,11 @@ fn missing_text(finding: &Finding, missing: &Missing) -> String {
         }
         Lack::NicSpeed => "the speed of the NICs",
         Lack::WindowBound => {
-            "what keeps the window below what tcp_rmem allows: autotuning that was still growing, or a middlebox that \
-             rewrites it"
+            return format!(
+                "what keeps the window below what {} allows: autotuning that was still growing, or a middlebox that \
+                 rewrites it",
+                Setting::TcpRmem.short
+            );
         }
         Lack::SendBufferCount => "the kernel's count of the time limited by the send buffer (Linux 4.10)",
         Lack::SocketDrops => "what the receiving host dropped (SO_RXQ_OVFL)",

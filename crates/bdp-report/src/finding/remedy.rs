@@ -3,6 +3,7 @@
 use bdp_model::finding::fact::OfWindowRate;
 use bdp_model::finding::remedy::{Connections, Hosts, Kind, Load, Path, Windows};
 use bdp_model::finding::{Action, Cause, Finding, Limit, Remedy};
+use bdp_model::tuning::setting::Setting;
 
 use super::evidence::streams;
 use super::quantity::{rate, size};
@@ -102,7 +103,7 @@ fn of_windows(action: Windows, finding: &Finding, remedy: &Remedy, host: &str) -
             ("SO_SNDBUF" | "SO_RCVBUF", Some(host)) => format!(
                 "ask for a larger {setting} in the program on {host}, or for none: once setsockopt({setting}) is \
                  called, the kernel no longer sizes the buffer, whatever {} says",
-                if setting == "SO_SNDBUF" { "tcp_wmem" } else { "tcp_rmem" }
+                if setting == "SO_SNDBUF" { Setting::TcpWmem.short } else { Setting::TcpRmem.short }
             ),
             _ => format!(
                 "ask for a larger socket buffer ({setting}, which sets SO_SNDBUF and SO_RCVBUF), or for none"
@@ -122,7 +123,7 @@ fn of_windows(action: Windows, finding: &Finding, remedy: &Remedy, host: &str) -
         ),
         Windows::PassWindowScaling => match finding.cause {
             Some(Cause::ScalingHalfStripped) => PASS_THE_OPTION.to_owned(),
-            _ => format!("{PASS_THE_OPTION}; a larger tcp_rmem does not help"),
+            _ => format!("{PASS_THE_OPTION}; a larger {} does not help", Setting::TcpRmem.short),
         },
         Windows::FindWindowScaling => {
             "turn window scaling on at the other end, or find the middlebox that removes the option from SYN segments"
@@ -153,7 +154,8 @@ fn of_hosts(action: Hosts, remedy: &Remedy, host: &str) -> String {
         Hosts::QuieterHost => format!("less other work on {host}"),
         Hosts::FreeReader => format!(
             "find what keeps the receiving process on {host} from reading: a processor quota, other load, a stop; a \
-             larger tcp_rmem only bridges pauses"
+             larger {} only bridges pauses",
+            Setting::TcpRmem.short
         ),
         Hosts::FreeWriter => format!(
             "find what keeps the sending process on {host} from writing: a slow disk, a processor quota, too few \
@@ -201,8 +203,8 @@ fn of_path(action: Path, remedy: &Remedy, host: &str) -> String {
         }
         Path::ProbeMtu => {
             return format!(
-                "set net.ipv4.tcp_mtu_probing = 1 on {host}, clamp the MSS at the router, or let ICMP 'fragmentation \
-                 needed' pass"
+                "set {} = 1 on {host}, clamp the MSS at the router, or let ICMP 'fragmentation needed' pass",
+                Setting::TcpMtuProbing
             );
         }
         Path::FindOutage => "look for a link or a route that failed at that moment, and measure again",
@@ -261,11 +263,15 @@ fn of_connections(action: Connections, host: &str) -> String {
     let words = match action {
         Connections::EnableSack => {
             return format!(
-                "set net.ipv4.tcp_sack = 1 on {host}, or have the middlebox that removes the option let it pass"
+                "set {} = 1 on {host}, or have the middlebox that removes the option let it pass",
+                Setting::TcpSack
             );
         }
         Connections::EnableTimestamps => {
-            "set net.ipv4.tcp_timestamps = 1 at both ends, or have the middlebox that removes the option let it pass"
+            return format!(
+                "set {} = 1 at both ends, or have the middlebox that removes the option let it pass",
+                Setting::TcpTimestamps
+            );
         }
         Connections::ReuseConnection => {
             "keep the connection open and use it again, or resume TLS sessions (TLS 1.3 takes a round trip less than TLS 1.2)"

@@ -1,6 +1,7 @@
 //! Glossary of the terms used on a page.
 
 use crate::markup::Markup;
+use bdp_model::tuning::setting::Setting;
 
 /// A term, its forms on a page (lower case), and its meaning.
 type Term = (&'static str, &'static [&'static str], &'static str);
@@ -126,10 +127,14 @@ const TERMS: [Term; 32] = [
         &["taken by a hypervisor", "steal"],
         "Time in which a hypervisor gave a virtual machine's processors to others.",
     ),
-    ("Sysctl", &["sysctl", "tcp_rmem", "tcp_wmem"], "A setting of the Linux kernel, as net.ipv4.tcp_rmem."),
+    (
+        "Sysctl",
+        &["sysctl", Setting::TcpRmem.row().short, Setting::TcpWmem.row().short],
+        "A setting of the Linux kernel, as net.ipv4.tcp_rmem.",
+    ),
     (
         "Window scaling",
-        &["window scal", "tcp_window_scaling"],
+        &["window scal", Setting::TcpWindowScaling.row().short],
         "An option of TCP (RFC 7323) without which no window is larger than 64 KiB. Both ends have to offer it.",
     ),
 ];

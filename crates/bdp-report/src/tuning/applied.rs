@@ -1,6 +1,6 @@
 //! Text on applied, confirmed, reverted and current settings.
 
-use bdp_model::tuning::{Change, Plan, Target};
+use bdp_model::tuning::{Change, JournalReport, Plan, SettingBack, SettingChange, Target};
 
 use super::words;
 use crate::date::utc;
@@ -16,16 +16,10 @@ pub const NOTHING_TO_DO: &str = "nothing to do: all settings are already as plan
 /// A change of one setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangeLine<'a> {
-    /// Setting.
-    pub target: &'a Target,
-    /// Value before.
-    pub before: Option<&'a str>,
-    /// Value after.
-    pub after: &'a str,
-    /// Whether the setting already has that value.
-    pub is_there: bool,
-    /// Reason for the change.
-    pub why: Option<String>,
+    /// The change.
+    pub change: &'a SettingChange,
+    /// Reason for it.
+    pub why: String,
 }
 
 /// Settings that were applied.
@@ -60,19 +54,6 @@ pub struct ConfirmedText<'a> {
     pub of_this_boot: &'a [Target],
 }
 
-/// A setting that was reverted, or that was changed by someone else.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BackLine {
-    /// Setting.
-    pub target: Target,
-    /// Value before the change.
-    pub before: Option<String>,
-    /// Value that bdp wrote.
-    pub wrote: String,
-    /// Current value, if someone else changed it.
-    pub now: Option<String>,
-}
-
 /// A journal of another network namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ElsewhereLine {
@@ -90,11 +71,11 @@ pub struct RevertedText {
     /// Whether it was on a remote host, whose owner decides about settings that someone else changed.
     pub is_far: bool,
     /// Settings reverted, in order.
-    pub put_back: Vec<BackLine>,
+    pub put_back: Vec<SettingBack>,
     /// Number of settings that already had their earlier value.
     pub were_back: usize,
     /// Settings that someone else changed since.
-    pub foreign: Vec<BackLine>,
+    pub foreign: Vec<SettingBack>,
     /// File that was removed, or from which the settings were removed.
     pub persistent_file: Option<String>,
     /// Persistent file left in place because someone else changed it.
@@ -105,36 +86,13 @@ pub struct RevertedText {
     pub elsewhere: Vec<ElsewhereLine>,
 }
 
-/// A setting recorded in a journal.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SettingText {
-    /// Setting.
-    pub target: Target,
-    /// Value before the change.
-    pub before: Option<String>,
-    /// Value that bdp wrote.
-    pub wrote: String,
-    /// Current value, if someone else changed it.
-    pub now: Option<Option<String>>,
-    /// Whether it has its earlier value.
-    pub is_as_before: bool,
-}
-
 /// A journal of applied settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JournalText {
-    /// Journal number.
-    pub id: u32,
-    /// Start time.
-    pub started_unix_ms: u64,
-    /// Time of the automatic revert.
-    pub until_unix_ms: Option<u64>,
-    /// Remote client that applied it.
-    pub client: Option<String>,
-    /// State of the journal.
+    /// The journal.
+    pub journal: JournalReport,
+    /// Its state in words.
     pub standing: String,
-    /// Settings in the journal.
-    pub settings: Vec<SettingText>,
 }
 
 /// Settings currently in force.
@@ -159,16 +117,15 @@ pub fn why(plan: &Plan, change: &Change) -> String {
 pub fn changes_text(changes: &[ChangeLine<'_>], style: &Style) -> String {
     let mut text = String::new();
     for (at, change) in changes.iter().enumerate() {
-        let after = tame(change.after);
-        let step = match change.is_there {
+        let ChangeLine { change, why } = change;
+        let after = tame(&change.after);
+        let step = match change.already {
             true => format!("{after} already"),
-            false => format!("{} -> {after}", value(change.before)),
+            false => format!("{} -> {after}", value(change.before.as_deref())),
         };
         let line = format!("{}: {step}", tame(&change.target.to_string()));
         text.push_str(&wrap(&format!("{}. ", at + 1), Tint::Strong, &line, style));
-        if let Some(why) = &change.why {
-            text.push_str(&wrap("   ", Tint::None, why, style));
-        }
+        text.push_str(&wrap("   ", Tint::None, why, style));
     }
     text
 }
@@ -266,22 +223,17 @@ pub fn reverted_text(reverted: &RevertedText, style: &Style) -> String {
 /// Returns text on the settings in force.
 pub fn state_text(state: &StateText, style: &Style) -> String {
     let mut text = String::new();
-    for journal in &state.journals {
+    for JournalText { journal, standing } in &state.journals {
         let until = journal.until_unix_ms.map_or_else(String::new, |until| format!(", until {}", utc(until)));
-        let client =
-            journal.client.as_ref().map_or_else(String::new, |client| format!(" from {}", tame(client)));
-        let words = format!(
-            "{}{client}: since {}{until}: {}",
-            journal.id,
-            utc(journal.started_unix_ms),
-            journal.standing
-        );
+        let client = journal.client.map_or_else(String::new, |client| format!(" from {client}"));
+        let words =
+            format!("{}{client}: since {}{until}: {standing}", journal.id, utc(journal.started_unix_ms));
         text.push_str(&line("journal", &words, style));
         for setting in &journal.settings {
-            let note = match &setting.now {
-                Some(now) => format!("; someone else set {}", value(now.as_deref())),
-                None if setting.is_as_before => "; as before".to_owned(),
-                None => String::new(),
+            let note = match &*setting.standing {
+                "foreign" => format!("; someone else set {}", value(setting.now.as_deref())),
+                "as_before" => "; as before".to_owned(),
+                _ => String::new(),
             };
             let words = format!(
                 "{}: {} -> {}{note}",
@@ -338,14 +290,16 @@ fn value(value: Option<&str>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use bdp_model::tuning::SettingReport;
+
     use super::*;
 
     fn rmem() -> Target {
         Target::sysctl("net.ipv4.tcp_rmem")
     }
 
-    fn back(now: Option<&str>) -> BackLine {
-        BackLine {
+    fn back(now: Option<&str>) -> SettingBack {
+        SettingBack {
             target: rmem(),
             before: Some("1 2 3".to_owned()),
             wrote: "1 2 4".to_owned(),
@@ -399,22 +353,24 @@ mod tests {
 
     #[test]
     fn control_characters_of_a_journal_do_not_reach_the_terminal() {
-        let setting = SettingText {
+        let setting = SettingReport {
             target: Target::sysctl("net.\u{1b}[2J"),
             before: None,
             wrote: "1\u{7}".to_owned(),
-            now: Some(Some("\u{9b}2".to_owned())),
-            is_as_before: false,
+            now: Some("\u{9b}2".to_owned()),
+            standing: "foreign".to_owned(),
         };
-        let journal = JournalText {
+        let journal = JournalReport {
             id: 1,
+            client: None,
+            standing: "in_force".to_owned(),
             started_unix_ms: 0,
             until_unix_ms: None,
-            client: None,
-            standing: "x".to_owned(),
+            guarded: false,
             settings: vec![setting],
         };
-        let state = StateText { journals: vec![journal], ..StateText::default() };
+        let journals = vec![JournalText { journal, standing: "x".to_owned() }];
+        let state = StateText { journals, ..StateText::default() };
         let text = state_text(&state, &plain());
         assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
         assert_eq!(state_text(&StateText::default(), &plain()), "nothing is in force\n");

@@ -2,7 +2,7 @@
 
 use bdp_model::tuning::host::HostSettings;
 use bdp_model::tuning::judged::JudgedSetting;
-use bdp_model::tuning::setting::{Kind, Release, Unit, numbers};
+use bdp_model::tuning::setting::{Kind, Release, Setting, Unit, numbers};
 
 use crate::number::{percent, size};
 
@@ -26,24 +26,24 @@ pub(super) fn effect(judged: &JudgedSetting, host: &HostSettings) -> Option<Stri
     }
     let read = numbers(value).unwrap_or_default();
     let last = read.last().copied().map(|n| n as f64);
-    match setting.name {
-        "net.ipv4.tcp_rmem" => Some(format!("window to {}", size(last? * window_share(host)?))),
-        "net.ipv4.tcp_adv_win_scale" => {
+    match setting {
+        Setting::TcpRmem => Some(format!("window to {}", size(last? * window_share(host)?))),
+        Setting::TcpAdvWinScale => {
             Some(format!("{} of a receive buffer is window", percent(window_share(host)?)))
         }
-        "net.ipv4.tcp_wmem" => Some(format!("{} unacknowledged", size(last?))),
-        "net.ipv4.tcp_mem" => {
+        Setting::TcpWmem => Some(format!("{} unacknowledged", size(last?))),
+        Setting::TcpMem => {
             let bytes = last? * PAGE;
             let share = percent(bytes / host.memory_bytes.max(1) as f64);
             Some(format!("{}, {share} of memory", size(bytes)))
         }
-        "net.core.rmem_max" => Some(format!("SO_RCVBUF to {}", size(last?))),
-        "net.core.wmem_max" => Some(format!("SO_SNDBUF to {}", size(last?))),
-        "net.ipv4.tcp_fastopen" => Some(fast_open(*read.first()?)),
-        "net.ipv4.tcp_recovery" => Some(recovery(*read.first()?)),
-        "net.core.default_qdisc" => discipline(value).map(str::to_owned),
-        "net.ipv4.tcp_congestion_control" => congestion(value).map(str::to_owned),
-        "net.core.busy_poll" | "net.core.busy_read" if read == [0] => Some("off".to_owned()),
+        Setting::RmemMax => Some(format!("SO_RCVBUF to {}", size(last?))),
+        Setting::WmemMax => Some(format!("SO_SNDBUF to {}", size(last?))),
+        Setting::TcpFastopen => Some(fast_open(*read.first()?)),
+        Setting::TcpRecovery => Some(recovery(*read.first()?)),
+        Setting::DefaultQdisc => discipline(value).map(str::to_owned),
+        Setting::TcpCongestionControl => congestion(value).map(str::to_owned),
+        Setting::BusyPoll | Setting::BusyRead if read == [0] => Some("off".to_owned()),
         _ if setting.kind == Kind::Number => in_unit(setting.unit, *read.first()?),
         _ => None,
     }
@@ -54,7 +54,7 @@ fn window_share(host: &HostSettings) -> Option<f64> {
     if host.release().is_none_or(|kernel| kernel >= SHARE_IS_MEASURED) {
         return Some(0.5);
     }
-    let scale: i32 = host.value("net.ipv4.tcp_adv_win_scale")?.parse().ok()?;
+    let scale: i32 = host.value(Setting::TcpAdvWinScale)?.parse().ok()?;
     Some(if scale > 0 { 1.0 - 0.5f64.powi(scale) } else { 0.5f64.powi(-scale) })
 }
 
@@ -129,7 +129,7 @@ mod tests {
 
     fn of(kernel: &str, settings: &[(&'static str, &str)]) -> Vec<Option<String>> {
         let read = settings.iter().map(|(name, value)| HostSetting {
-            name: find(name).unwrap().name,
+            setting: find(name).unwrap(),
             value: Ok((*value).to_owned()),
         });
         let host = HostSettings {

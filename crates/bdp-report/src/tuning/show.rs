@@ -3,7 +3,7 @@
 use bdp_model::tuning::advice::{Verdict, VerdictKind};
 use bdp_model::tuning::host::{DeviceQueues, HostSettings, Unreadable};
 use bdp_model::tuning::judged::{JudgedAdvice, JudgedSetting, judged, judged_queue_length};
-use bdp_model::tuning::setting::{Basis, DefaultValue, Kind, Relation, numbers};
+use bdp_model::tuning::setting::{Basis, DefaultValue, Kind, Relation, Setting, Unit, numbers};
 
 use super::effect::{discipline, effect};
 use crate::grid::{Align, Cell, Column, cut, render, tame, total_width, wrap};
@@ -65,14 +65,14 @@ pub fn settings_text(host: &HostSettings, all: bool, style: &Style) -> String {
 pub struct SysctlFile {
     /// File name, as given.
     pub name: String,
-    /// Settings of the catalogue in the file, by full name and in catalogue order; if one occurs several times, the last counts.
-    pub settings: Vec<&'static str>,
+    /// Settings of the catalogue in the file; if one occurs several times, the last counts.
+    pub settings: Vec<Setting>,
     /// Settings that the catalogue does not have, of networking or anything else.
     pub unknown: Vec<String>,
     /// Numbers of the lines that set nothing.
     pub unreadable: Vec<usize>,
     /// Settings that this kernel does not have.
-    pub not_of_kernel: Vec<&'static str>,
+    pub not_of_kernel: Vec<Setting>,
 }
 
 /// Returns the effect of a sysctl file on a host: `host` already has the file's settings in place of its own.
@@ -108,7 +108,7 @@ pub fn sysctl_file_text(file: &SysctlFile, host: &HostSettings, style: &Style) -
             ));
         }
     };
-    line("not of this kernel", file.not_of_kernel.iter().map(|name| short(name).to_owned()).collect());
+    line("not of this kernel", file.not_of_kernel.iter().map(|setting| setting.short.to_owned()).collect());
     line("not in the catalogue of settings", file.unknown.iter().map(|name| tame(name)).collect());
     line("lines that set nothing", file.unreadable.iter().map(usize::to_string).collect());
     text
@@ -117,7 +117,7 @@ pub fn sysctl_file_text(file: &SysctlFile, host: &HostSettings, style: &Style) -
 /// Returns the settings of a file with their judgement.
 pub fn settings_of_file(file: &SysctlFile, host: &HostSettings) -> Vec<JudgedSetting> {
     let all = judged(host);
-    file.settings.iter().filter_map(|name| all.iter().find(|s| s.setting.name == *name).cloned()).collect()
+    file.settings.iter().filter_map(|wanted| all.iter().find(|s| s.setting == *wanted).cloned()).collect()
 }
 
 /// Returns the bad advice that settings follow.
@@ -146,16 +146,11 @@ fn warnings(settings: &[JudgedSetting], style: &Style) -> String {
 /// `tcp_sack = 0`.
 fn assignment(setting: &JudgedSetting) -> Option<String> {
     let value = setting.value.as_deref().ok()?;
-    Some(format!("{} = {}", short(setting.setting.name), tame(value)))
+    Some(format!("{} = {}", setting.setting.short, tame(value)))
 }
 
 fn lead(word: &str) -> String {
     format!("{word:<LEAD$}")
-}
-
-/// Returns the last part of a dotted name, which is also unique in the catalogue.
-fn short(name: &str) -> &str {
-    name.rsplit_once('.').map_or(name, |(_, last)| last)
 }
 
 fn host_words(host: &HostSettings) -> String {
@@ -165,8 +160,8 @@ fn host_words(host: &HostSettings) -> String {
 }
 
 fn available(host: &HostSettings) -> Option<String> {
-    let available = host.value("net.ipv4.tcp_available_congestion_control")?;
-    let allowed = host.value("net.ipv4.tcp_allowed_congestion_control");
+    let available = host.value(Setting::TcpAvailableCongestionControl)?;
+    let allowed = host.value(Setting::TcpAllowedCongestionControl);
     let without_privileges = match allowed {
         Some(allowed) if allowed.split_whitespace().count() < available.split_whitespace().count() => {
             format!("; without privileges {}", tame(allowed))
@@ -181,7 +176,7 @@ fn table(rows: &[&JudgedSetting], host: &HostSettings, style: &Style) -> String 
         Column::new(["", head], Align::Left, rows.iter().map(|row| cell(row)).collect())
     };
     let mut columns = vec![
-        column("setting", &|row| Cell::tinted(short(row.setting.name), tint(row))),
+        column("setting", &|row| Cell::tinted(row.setting.short, tint(row))),
         column("value", &|row| {
             Cell::plain(cut(
                 &row.value.as_deref().map_or_else(|_| "-".to_owned(), |v| in_sizes(row, v)),
@@ -242,7 +237,6 @@ fn differing(value: &str, default: &DefaultValue, relation: Relation) -> String 
 
 /// Returns byte counts in KiB and MiB if they are whole: `4K 128K 32M`.
 fn in_sizes(row: &JudgedSetting, value: &str) -> String {
-    use bdp_model::tuning::setting::Unit;
     let sized = |word: &str| match word.parse::<u64>() {
         Ok(bytes) if bytes >= 1 << 30 && bytes % (1 << 30) == 0 => format!("{}G", bytes >> 30),
         Ok(bytes) if bytes >= 1 << 20 && bytes % (1 << 20) == 0 => format!("{}M", bytes >> 20),
@@ -280,7 +274,7 @@ fn device_words(device: &DeviceQueues, host: &HostSettings) -> String {
 /// `qdisc fq (flows apart, paced; net.core.default_qdisc)`.
 fn qdisc_words(qdisc: &str, host: &HostSettings) -> String {
     let does = discipline(qdisc).unwrap_or_default();
-    let origin = match host.value("net.core.default_qdisc") {
+    let origin = match host.value(Setting::DefaultQdisc) {
         Some(default) if default == qdisc => "as default_qdisc",
         Some(_) if qdisc != "noqueue" => "not default_qdisc",
         _ => "",
@@ -321,7 +315,7 @@ fn verdict_words(verdict: &Verdict) -> String {
 fn unreadable_words(settings: &[JudgedSetting], all: bool) -> Vec<String> {
     let of = |is_meant: &dyn Fn(&Unreadable) -> bool| {
         let names =
-            settings.iter().filter(|s| s.value.as_ref().is_err_and(is_meant)).map(|s| short(s.setting.name));
+            settings.iter().filter(|s| s.value.as_ref().is_err_and(is_meant)).map(|s| s.setting.short);
         names.collect::<Vec<_>>().join(", ")
     };
     let mut lines = Vec::new();
@@ -458,7 +452,7 @@ mod tests {
 
     fn host(kernel: &str, settings: &[(&str, Result<&str, Unreadable>)]) -> HostSettings {
         let read = settings.iter().map(|(name, value)| HostSetting {
-            name: find(name).unwrap().name,
+            setting: find(name).unwrap(),
             value: value.clone().map(str::to_owned),
         });
         HostSettings {
@@ -563,10 +557,10 @@ more    1 more setting is as this kernel has it: --all; one in full: bdp tune sh
         );
         let file = SysctlFile {
             name: "99-tune.conf".to_owned(),
-            settings: vec!["net.ipv4.tcp_rmem", "net.ipv4.tcp_syncookies"],
+            settings: vec![Setting::TcpRmem, Setting::TcpSyncookies],
             unknown: vec!["vm.swappiness".to_owned()],
             unreadable: vec![7],
-            not_of_kernel: vec!["net.ipv4.tcp_tw_recycle"],
+            not_of_kernel: vec![Setting::TcpTwRecycle],
         };
         let text = sysctl_file_text(&file, &host, &Style::plain());
         for part in [
@@ -579,7 +573,7 @@ more    1 more setting is as this kernel has it: --all; one in full: bdp tune sh
             assert!(text.contains(part), "{part}: {text}");
         }
         assert!(!text.contains("tcp_frto") && !text.contains("eth0"), "{text}");
-        let sound = SysctlFile { settings: vec!["net.ipv4.tcp_rmem"], ..SysctlFile::default() };
+        let sound = SysctlFile { settings: vec![Setting::TcpRmem], ..SysctlFile::default() };
         assert!(sysctl_file_text(&sound, &host, &Style::plain()).contains("advice  no absurd value"));
     }
 

@@ -3,7 +3,7 @@
 use bdp_model::tuning::advice::VerdictKind;
 use bdp_model::tuning::host::{DeviceQueues, HostSettings, Rings, Unreadable};
 use bdp_model::tuning::judged::{JudgedAdvice, JudgedSetting, judged_queue_length};
-use bdp_model::tuning::setting::{DefaultValue, EndOfLife, Kind, Relation, Release, Unit};
+use bdp_model::tuning::setting::{self, DefaultValue, EndOfLife, Kind, Relation, Release, Unit};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ pub fn settings_json(
         file: file.map(|file| File {
             name: &file.name,
             unknown: &file.unknown,
-            not_of_kernel: &file.not_of_kernel,
+            not_of_kernel: file.not_of_kernel.iter().map(|setting| setting.name).collect(),
             unreadable_lines: &file.unreadable,
         }),
         settings: settings.iter().map(|setting| Setting::of(setting, host)).collect(),
@@ -77,7 +77,7 @@ struct File<'a> {
     /// Settings in the file that are not in the catalogue.
     unknown: &'a [String],
     /// Settings in the file that this kernel does not have.
-    not_of_kernel: &'a [&'static str],
+    not_of_kernel: Vec<&'static str>,
     /// Numbers of the lines that set nothing.
     unreadable_lines: &'a [usize],
 }
@@ -203,7 +203,7 @@ struct Device<'a> {
 
 impl<'a> Setting<'a> {
     fn of(judged: &'a JudgedSetting, host: &HostSettings) -> Self {
-        let setting = judged.setting;
+        let setting = judged.setting.row();
         Self {
             name: setting.name,
             value: judged.value.as_deref().ok(),
@@ -232,7 +232,7 @@ impl<'a> Setting<'a> {
 
 impl<'a> Device<'a> {
     fn of(device: &'a DeviceQueues, host: &HostSettings) -> Self {
-        let default = host.value("net.core.default_qdisc");
+        let default = host.value(setting::Setting::DefaultQdisc);
         let qdisc = device.qdisc.as_deref();
         Self {
             name: &device.name,

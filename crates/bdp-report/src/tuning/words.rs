@@ -1,6 +1,7 @@
 //! Changes, reasons and refusals in words.
 
 use bdp_model::ends::End;
+use bdp_model::tuning::setting::Setting;
 use bdp_model::tuning::{Change, Gain, Plan, Reason, Target, Why};
 use bdp_model::units::Nanos;
 
@@ -100,9 +101,10 @@ pub(super) fn why(why: &Why, style: &Style) -> String {
         }
         Why::NotRead => "this kernel does not read it".to_owned(),
         Why::Memory { needed_bytes, available_bytes } => format!(
-            "it takes {}, and TCP on this host may take {} before it saves memory (tcp_mem)",
+            "it takes {}, and TCP on this host may take {} before it saves memory ({})",
             size(*needed_bytes as f64),
-            size(*available_bytes as f64)
+            size(*available_bytes as f64),
+            Setting::TcpMem.short
         ),
         Why::NotAvailable { name } => {
             format!("its kernel has no {}; 'modprobe tcp_{}' may load it", tame(name), tame(name))

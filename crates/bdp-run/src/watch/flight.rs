@@ -2,6 +2,7 @@
 
 use bdp_model::facts::{TimeState, is_round_amount};
 use bdp_model::stats::median;
+use bdp_model::tuning::setting::Setting;
 use bdp_sys::tcp_info::TcpInfo;
 
 use super::account::{Account, Moment, count};
@@ -104,7 +105,7 @@ impl Account<'_> {
 
     /// Whether the send buffer is as large as the host allows.
     pub(super) fn at_largest(&self) -> bool {
-        let largest = self.facts.sender.host.sysctls.get("net.ipv4.tcp_wmem");
+        let largest = self.facts.sender.host.sysctls.get(Setting::TcpWmem.name);
         let largest = largest.and_then(|value| value.split_whitespace().next_back()?.parse::<u64>().ok());
         largest.zip(self.facts.send_buffer_bytes).is_some_and(|(largest, buffer)| buffer >= largest)
     }

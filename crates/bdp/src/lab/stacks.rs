@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use bdp_lab::kernel::{self, Kernel, KernelError};
+use bdp_model::tuning::setting::Setting;
 use bdp_run::conformance::Found;
 use bdp_sys::{process, sysctl};
 use serde::Serialize;
@@ -15,7 +16,7 @@ use crate::output::{self, print};
 pub fn run(as_json: bool) -> Outcome {
     let machine = Machine {
         version: process::kernel_release(),
-        congestion_controls: sysctl::read("net.ipv4.tcp_available_congestion_control")
+        congestion_controls: sysctl::read(Setting::TcpAvailableCongestionControl.name)
             .map(|names| names.split_whitespace().map(str::to_owned).collect())
             .unwrap_or_default(),
     };

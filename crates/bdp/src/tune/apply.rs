@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use bdp_model::ends::End;
-use bdp_model::tuning::{Change, Plan};
+use bdp_model::tuning::{Change, Plan, SettingChange};
 use bdp_model::units::Nanos;
 use bdp_report::tuning::applied::{AppliedText, ChangeLine, NOTHING_TO_DO, applied_text, changes_text, why};
 use bdp_tune::{Applied, ApplyOptions, Refusal, Step};
 use bdp_wire::tuning::TuneOrder;
 
-use super::document::{self, Changed, Done, print_document};
+use super::document::{self, Done, print_document};
 use super::far::{Far, FarArgs};
 use super::places::{PlaceArgs, refused};
 use super::stored;
@@ -91,9 +91,10 @@ impl ApplyArgs {
         }
         let mut world = self.places.world()?;
         let steps = bdp_tune::check(&mut world, &changes, self.force).map_err(|e| refused("apply", &e))?;
-        let lines = lines(&plan, &steps);
+        let reports = reports(&steps);
+        let lines = lines(&plan, &changes, &reports);
         if self.dry_run || steps.iter().all(|step| step.is_there) {
-            return self.print_unchanged(&steps, &lines);
+            return self.print_unchanged(&reports, &lines);
         }
         if !self.yes {
             ask(&lines)?;
@@ -122,18 +123,7 @@ impl ApplyArgs {
     fn apply_there(&self, far: &Far, plan: &Plan, changes: Vec<Change>) -> Outcome {
         let order = TuneOrder { changes, keep_for: self.keep_for.unwrap_or(KEPT_THERE), force: self.force };
         let steps = far.check(&order)?;
-        let lines: Vec<ChangeLine<'_>> = order
-            .changes
-            .iter()
-            .zip(&steps)
-            .map(|(change, step)| ChangeLine {
-                target: &step.target,
-                before: step.before.as_deref(),
-                after: &step.after,
-                is_there: step.already,
-                why: Some(why(plan, change)),
-            })
-            .collect();
+        let lines = lines(plan, &order.changes, &steps);
         let is_done = steps.iter().all(|step| step.already);
         if self.dry_run || is_done {
             if self.json {
@@ -199,11 +189,11 @@ impl ApplyArgs {
         Ok(chosen)
     }
 
-    fn print_unchanged(&self, steps: &[Step], lines: &[ChangeLine<'_>]) -> Outcome {
+    fn print_unchanged(&self, changes: &[SettingChange], lines: &[ChangeLine<'_>]) -> Outcome {
         if self.json {
-            return print_json(steps, None, self.dry_run);
+            return print_json(changes, None, self.dry_run);
         }
-        let is_done = steps.iter().all(|step| step.is_there);
+        let is_done = changes.iter().all(|change| change.already);
         let last = if is_done { NOTHING_TO_DO } else { "nothing was changed (--dry-run)\n" };
         output::print(&format!("{}{last}", changes_text(lines, &output::style())))
     }
@@ -215,7 +205,7 @@ impl ApplyArgs {
             ));
         }
         if self.json {
-            return print_json(&applied.steps, Some(applied), false);
+            return print_json(&reports(&applied.steps), Some(applied), false);
         }
         let file = applied.persistent_file.as_ref().map(|path| path.display().to_string());
         let text = AppliedText {
@@ -229,17 +219,6 @@ impl ApplyArgs {
         };
         output::print(&format!("{shown}{}", applied_text(&text, &output::style())))
     }
-}
-
-fn lines<'a>(plan: &Plan, steps: &'a [Step]) -> Vec<ChangeLine<'a>> {
-    let line = |step: &'a Step| ChangeLine {
-        target: &step.change.target,
-        before: step.now.as_deref(),
-        after: &step.change.to,
-        is_there: step.is_there,
-        why: Some(why(plan, &step.change)),
-    };
-    steps.iter().map(line).collect()
 }
 
 /// Shows the changes and asks; an error if the answer is no, or nobody can answer.
@@ -256,17 +235,21 @@ fn ask(lines: &[ChangeLine<'_>]) -> anyhow::Result<()> {
     }
 }
 
-fn print_json(steps: &[Step], applied: Option<&Applied>, is_dry_run: bool) -> Outcome {
-    let changes = steps.iter().map(|step| Changed {
-        target: &step.change.target,
-        before: step.now.as_deref(),
-        after: &step.change.to,
-        already: step.is_there,
-    });
+/// Returns the changes as they are made, with the plan's reasons.
+fn lines<'a>(plan: &Plan, changes: &[Change], made: &'a [SettingChange]) -> Vec<ChangeLine<'a>> {
+    let line = |(of, change): (&Change, &'a SettingChange)| ChangeLine { change, why: why(plan, of) };
+    changes.iter().zip(made).map(line).collect()
+}
+
+fn reports(steps: &[Step]) -> Vec<SettingChange> {
+    steps.iter().map(Step::report).collect()
+}
+
+fn print_json(changes: &[SettingChange], applied: Option<&Applied>, is_dry_run: bool) -> Outcome {
     let journal = applied.and_then(|applied| applied.journal.as_ref());
     let result = document::Applied {
         dry_run: is_dry_run,
-        changes: changes.collect(),
+        changes,
         journal: journal.map(|journal| journal.id),
         until_unix_ms: journal.and_then(|journal| Some(journal.until?.unix_ms)),
         expired: applied.map_or(&[], |applied| &applied.expired),

@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 use std::path::Path;
 
-use bdp_model::tuning::Target;
+use bdp_model::tuning::{SettingBack, SettingChange, SettingReport, Target};
 use bdp_tune::{Damaged, Entry};
-use bdp_wire::tuning::{TuneBack, TuneDamaged};
+use bdp_wire::tuning::TuneDamaged;
 use serde::Serialize;
 use serde_json::json;
 
@@ -61,7 +61,7 @@ pub struct Applied<'a> {
     pub dry_run: bool,
     /// The changes that were chosen, in the plan's order.
     #[cfg_attr(test, schemars(length(min = 1)))]
-    pub changes: Vec<Changed<'a>>,
+    pub changes: &'a [SettingChange],
     /// Number of the journal; null if nothing was changed.
     #[cfg_attr(test, schemars(range(min = 1)))]
     pub journal: Option<u32>,
@@ -73,20 +73,6 @@ pub struct Applied<'a> {
     pub persistent_file: Option<&'a Path>,
     /// Settings that were to last (`--persist`), but end with this boot.
     pub of_this_boot: &'a [Target],
-}
-
-/// A change of a setting.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Changed<'a> {
-    /// The setting.
-    pub target: &'a Target,
-    /// Its value before; null if it was not set.
-    pub before: Option<&'a str>,
-    /// Its value after.
-    pub after: &'a str,
-    /// Whether it had that value already, and was left alone.
-    pub already: bool,
 }
 
 /// Journals that were confirmed.
@@ -112,7 +98,7 @@ pub struct Reverted<'a> {
     /// Settings that already had their value before.
     pub were_back: Vec<Back<'a>>,
     /// Settings that somebody else changed since; they were left alone.
-    pub foreign: Vec<Foreign<'a>>,
+    pub foreign: Vec<SettingBack>,
     /// Settings that could not be restored.
     pub failed: Vec<Failed<'a>>,
     /// The file for the next boots, if it was removed, or rewritten without these settings.
@@ -137,16 +123,6 @@ pub struct Back<'a> {
     pub before: Option<&'a str>,
     /// The value that bdp wrote.
     pub wrote: &'a str,
-}
-
-/// A setting that somebody else changed since.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Foreign<'a> {
-    #[serde(flatten)]
-    pub back: Back<'a>,
-    /// Its value now; null if it is not set or unknown.
-    pub now: Option<&'a str>,
 }
 
 /// A setting that could not be restored.
@@ -215,19 +191,7 @@ pub struct JournalLine<'a> {
     pub persistent_file: Option<&'a Path>,
     /// Its settings.
     #[cfg_attr(test, schemars(length(min = 1)))]
-    pub settings: Vec<SettingLine<'a>>,
-}
-
-/// A setting of a journal.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct SettingLine<'a> {
-    #[serde(flatten)]
-    pub foreign: Foreign<'a>,
-    /// `in_force`: as bdp wrote it. `as_before`: as it was before. `foreign`: somebody else changed it since. `unknown`: it cannot be
-    /// read, or does not apply here.
-    #[cfg_attr(test, schemars(extend("enum" = ["in_force", "as_before", "foreign", "unknown"])))]
-    pub standing: &'a str,
+    pub settings: Vec<SettingReport>,
 }
 
 impl<'a> From<&'a Entry> for Back<'a> {
@@ -236,8 +200,8 @@ impl<'a> From<&'a Entry> for Back<'a> {
     }
 }
 
-impl<'a> From<&'a TuneBack> for Back<'a> {
-    fn from(back: &'a TuneBack) -> Self {
+impl<'a> From<&'a SettingBack> for Back<'a> {
+    fn from(back: &'a SettingBack) -> Self {
         Self { target: &back.target, before: back.before.as_deref(), wrote: &back.wrote }
     }
 }

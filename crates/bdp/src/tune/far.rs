@@ -5,16 +5,13 @@ use std::sync::atomic::AtomicBool;
 
 use bdp_agent::client::{TuneClient, TuneError};
 use bdp_model::measurement::PORT;
+use bdp_model::tuning::{JournalReport, SettingChange};
 use bdp_report::tuning::applied::{
-    BackLine, ConfirmedText, JournalText, RevertedText, SettingText, StateText, confirmed_text,
-    reverted_text, state_text,
+    ConfirmedText, JournalText, RevertedText, StateText, confirmed_text, reverted_text, state_text,
 };
-use bdp_wire::tuning::{TuneApplied, TuneBack, TuneJournal, TuneOrder, TuneReverted, TuneState, TuneStep};
+use bdp_wire::tuning::{TuneApplied, TuneOrder, TuneReverted, TuneState};
 
-use super::document::{
-    Applied, Back, Changed, Confirmed, Done, Failed, Foreign, JournalLine, Journals, Reverted, SettingLine,
-    print_document,
-};
+use super::document::{Applied, Confirmed, Done, Failed, JournalLine, Journals, Reverted, print_document};
 use crate::exit::{self, Exit, Outcome};
 use crate::measure::target;
 use crate::{help, output, token};
@@ -70,7 +67,7 @@ impl Far {
     }
 
     /// Checks changes on the far end.
-    pub fn check(&self, order: &TuneOrder) -> anyhow::Result<Vec<TuneStep>> {
+    pub fn check(&self, order: &TuneOrder) -> anyhow::Result<Vec<SettingChange>> {
         let steps = self.connect("apply")?.check(order).map_err(|e| refused("apply", &e))?;
         match steps.len() == order.changes.len() {
             true => Ok(steps),
@@ -90,19 +87,13 @@ impl Far {
     /// Prints as JSON what was applied on the far end.
     pub fn print_applied(
         &self,
-        steps: &[TuneStep],
+        steps: &[SettingChange],
         applied: Option<&TuneApplied>,
         is_dry_run: bool,
     ) -> Outcome {
-        let changes = steps.iter().map(|step| Changed {
-            target: &step.target,
-            before: step.before.as_deref(),
-            after: &step.after,
-            already: step.already,
-        });
         let result = Applied {
             dry_run: is_dry_run,
-            changes: changes.collect(),
+            changes: steps,
             journal: applied.and_then(|applied| applied.journal),
             until_unix_ms: applied.and_then(|applied| applied.until_unix_ms),
             expired: &[],
@@ -208,29 +199,13 @@ impl Far {
     }
 
     fn state_words(&self, state: &TuneState) -> String {
-        let journals = state.journals.iter().map(|of| JournalText {
-            id: of.id,
-            client: of.client.map(|client| client.to_string()),
-            started_unix_ms: of.started_unix_ms,
-            until_unix_ms: of.until_unix_ms,
-            standing: self.standing(of),
-            settings: of
-                .settings
-                .iter()
-                .map(|setting| SettingText {
-                    target: setting.target.clone(),
-                    before: setting.before.clone(),
-                    wrote: setting.wrote.clone(),
-                    now: (setting.standing == "foreign").then(|| setting.now.clone()),
-                    is_as_before: setting.standing == "as_before",
-                })
-                .collect(),
-        });
+        let journals =
+            state.journals.iter().map(|of| JournalText { journal: of.clone(), standing: self.standing(of) });
         let text = StateText { journals: journals.collect(), ..StateText::default() };
         state_text(&text, &output::style())
     }
 
-    fn standing(&self, of: &TuneJournal) -> String {
+    fn standing(&self, of: &JournalReport) -> String {
         let at = output::tame(&self.name);
         match (of.standing.as_str(), of.client) {
             ("in_force", Some(_)) => format!("in force until 'bdp tune revert --at {at}'"),
@@ -258,11 +233,7 @@ fn state_document(state: &TuneState) -> Journals<'_> {
     }
 }
 
-fn journal_line(of: &TuneJournal) -> JournalLine<'_> {
-    let settings = of.settings.iter().map(|setting| {
-        let back = Back { target: &setting.target, before: setting.before.as_deref(), wrote: &setting.wrote };
-        SettingLine { foreign: Foreign { back, now: setting.now.as_deref() }, standing: &setting.standing }
-    });
+fn journal_line(of: &JournalReport) -> JournalLine<'_> {
     JournalLine {
         id: of.id,
         standing: &of.standing,
@@ -274,17 +245,16 @@ fn journal_line(of: &TuneJournal) -> JournalLine<'_> {
         until_unix_ms: of.until_unix_ms,
         client: of.client,
         persistent_file: None,
-        settings: settings.collect(),
+        settings: of.settings.clone(),
     }
 }
 
 fn reverted_document<'a>(all: &'a [TuneReverted], state: &'a TuneState) -> Reverted<'a> {
-    let foreign = all.iter().flat_map(|one| &one.foreign);
     let failed = all.iter().flat_map(|one| &one.failed);
     Reverted {
         put_back: all.iter().flat_map(|one| &one.put_back).map(Into::into).collect(),
         were_back: all.iter().flat_map(|one| &one.were_back).map(Into::into).collect(),
-        foreign: foreign.map(|back| Foreign { back: back.into(), now: back.now.as_deref() }).collect(),
+        foreign: all.iter().flat_map(|one| one.foreign.clone()).collect(),
         failed: failed.map(|failed| Failed { target: &failed.target, cause: &failed.cause }).collect(),
         persistent_file: None,
         foreign_file: None,
@@ -295,23 +265,17 @@ fn reverted_document<'a>(all: &'a [TuneReverted], state: &'a TuneState) -> Rever
 }
 
 /// Journals applied from this address.
-fn own(state: &TuneState, wanted: impl Fn(&TuneJournal) -> bool) -> Vec<u32> {
+fn own(state: &TuneState, wanted: impl Fn(&JournalReport) -> bool) -> Vec<u32> {
     let own = state.journals.iter().filter(|journal| journal.client == Some(state.client) && wanted(journal));
     own.map(|journal| journal.id).collect()
 }
 
 fn reverted_words(all: &[TuneReverted]) -> String {
-    let line = |back: &TuneBack, now: Option<String>| BackLine {
-        target: back.target.clone(),
-        before: back.before.clone(),
-        wrote: back.wrote.clone(),
-        now,
-    };
     let text = RevertedText {
         is_far: true,
-        put_back: all.iter().flat_map(|one| &one.put_back).map(|back| line(back, None)).collect(),
+        put_back: all.iter().flat_map(|one| one.put_back.clone()).collect(),
         were_back: all.iter().map(|one| one.were_back.len()).sum(),
-        foreign: all.iter().flat_map(|one| &one.foreign).map(|back| line(back, back.now.clone())).collect(),
+        foreign: all.iter().flat_map(|one| one.foreign.clone()).collect(),
         ..RevertedText::default()
     };
     reverted_text(&text, &output::style())

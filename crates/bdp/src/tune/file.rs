@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::Read;
 
 use bdp_model::plain::{beginning, of_json, plain};
+use bdp_model::tuning::setting::Setting;
 use bdp_model::tuning::{Change, PLAN_SCHEMA, Plan, Target};
 
 use crate::exit;
@@ -84,7 +85,11 @@ fn check(changes: &[Change]) -> Result<(), String> {
     for change in changes {
         match &change.target {
             Target::Sysctl { name } if !is_network_sysctl(name) => {
-                return Err(format!("'{}' is not a network sysctl, such as net.ipv4.tcp_rmem", shown(name)));
+                return Err(format!(
+                    "'{}' is not a network sysctl, such as {}",
+                    shown(name),
+                    Setting::TcpRmem
+                ));
             }
             Target::Qdisc { device } if !is_device(device) => {
                 return Err(format!("'{}' is not a device name", shown(device)));

@@ -1,10 +1,10 @@
 //! `bdp tune journal`: the changes in force, since when, until when, and the values before.
 
-use bdp_report::tuning::applied::{JournalText, SettingText, StateText, state_text};
+use bdp_report::tuning::applied::{JournalText, StateText, state_text};
 use bdp_sys::boot;
-use bdp_tune::{EntryStatus, JournalState, JournalStatus, State};
+use bdp_tune::{JournalState, JournalStatus, State};
 
-use super::document::{Done, Foreign, JournalLine, Journals, SettingLine, print_document};
+use super::document::{Done, JournalLine, Journals, print_document};
 use super::end::EndArgs;
 use super::places::refused;
 use crate::exit::{self, Exit, Outcome};
@@ -73,24 +73,7 @@ fn text(state: &State) -> String {
         }
         .to_owned()
     };
-    let journal = |of: &JournalState| JournalText {
-        id: of.journal.id,
-        started_unix_ms: of.journal.started_unix_ms,
-        until_unix_ms: of.journal.until.map(|until| until.unix_ms),
-        client: of.journal.client.map(|client| client.to_string()),
-        standing: standing(of),
-        settings: of
-            .entries
-            .iter()
-            .map(|entry| SettingText {
-                target: entry.entry.target.clone(),
-                before: entry.entry.before.clone(),
-                wrote: entry.entry.after.clone(),
-                now: (entry.standing == EntryStatus::Foreign).then(|| entry.now.clone()),
-                is_as_before: entry.standing == EntryStatus::AsBefore,
-            })
-            .collect(),
-    };
+    let journal = |of: &JournalState| JournalText { journal: of.report(), standing: standing(of) };
     let file = state.persistent_file.as_ref().map(|path| path.display().to_string());
     let text = StateText {
         journals: state.journals.iter().map(journal).collect(),
@@ -125,10 +108,6 @@ fn document(state: &State) -> Journals<'_> {
 }
 
 fn line(of: &JournalState) -> JournalLine<'_> {
-    let settings = of.entries.iter().map(|entry| SettingLine {
-        foreign: Foreign { back: (&entry.entry).into(), now: entry.now.as_deref() },
-        standing: entry.standing.name(),
-    });
     JournalLine {
         id: of.journal.id,
         standing: of.standing.name(),
@@ -140,6 +119,6 @@ fn line(of: &JournalState) -> JournalLine<'_> {
         until_unix_ms: of.journal.until.map(|until| until.unix_ms),
         client: of.journal.client,
         persistent_file: of.journal.persistent_file.as_deref(),
-        settings: settings.collect(),
+        settings: of.report().settings,
     }
 }

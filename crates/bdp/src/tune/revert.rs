@@ -1,10 +1,10 @@
 //! `bdp tune revert`: restores the values before, except those that somebody else changed since.
 
-use bdp_report::tuning::applied::{BackLine, ElsewhereLine, RevertedText, reverted_text};
+use bdp_report::tuning::applied::{ElsewhereLine, RevertedText, reverted_text};
 use bdp_sys::boot;
-use bdp_tune::{Entry, RevertOptions, Reverted};
+use bdp_tune::{RevertOptions, Reverted};
 
-use super::document::{self, Done, Failed, Foreign, print_document};
+use super::document::{self, Done, Failed, print_document};
 use super::end::JournalEndArgs;
 use super::places::refused;
 use crate::exit::{self, Exit, Outcome};
@@ -53,20 +53,12 @@ impl RevertArgs {
 }
 
 fn text(reverted: &Reverted) -> String {
-    let back = |entry: &Entry| BackLine {
-        target: entry.target.clone(),
-        before: entry.before.clone(),
-        wrote: entry.after.clone(),
-        now: None,
-    };
-    let foreign =
-        reverted.foreign.iter().map(|foreign| BackLine { now: foreign.now.clone(), ..back(&foreign.entry) });
     let path = |path: &Option<std::path::PathBuf>| path.as_ref().map(|path| path.display().to_string());
     let text = RevertedText {
         is_far: false,
-        put_back: reverted.put_back.iter().map(back).collect(),
+        put_back: reverted.put_back.iter().map(|entry| entry.back(None)).collect(),
         were_back: reverted.were_back.len(),
-        foreign: foreign.collect(),
+        foreign: reverted.foreign.iter().map(|left| left.entry.back(left.now.clone())).collect(),
         persistent_file: path(&reverted.persistent_file),
         foreign_file: path(&reverted.foreign_file),
         of_other_boots: reverted.of_other_boots.clone(),
@@ -80,10 +72,7 @@ fn elsewhere(&(journal, namespace): &(u32, u64)) -> ElsewhereLine {
 }
 
 fn document(reverted: &Reverted) -> document::Reverted<'_> {
-    let foreign = reverted
-        .foreign
-        .iter()
-        .map(|foreign| Foreign { back: (&foreign.entry).into(), now: foreign.now.as_deref() });
+    let foreign = reverted.foreign.iter().map(|left| left.entry.back(left.now.clone()));
     document::Reverted {
         put_back: reverted.put_back.iter().map(Into::into).collect(),
         were_back: reverted.were_back.iter().map(Into::into).collect(),

@@ -52,10 +52,9 @@ impl ShowArgs {
         let settings = judged(&host);
         let shown: Vec<&JudgedSetting> = match wanted.is_empty() {
             true => settings.iter().collect(),
-            false => wanted
-                .iter()
-                .filter_map(|name| settings.iter().find(|s| s.setting.name == name.name))
-                .collect(),
+            false => {
+                wanted.iter().filter_map(|wanted| settings.iter().find(|s| s.setting == *wanted)).collect()
+            }
         };
         if self.json {
             return print(&format!(
@@ -90,7 +89,7 @@ impl ShowArgs {
 }
 
 /// The setting of this name, in either form.
-fn named(name: &str) -> anyhow::Result<&'static Setting> {
+fn named(name: &str) -> anyhow::Result<Setting> {
     find(&name.replace('/', ".")).ok_or_else(|| {
         let part = name.rsplit(['.', '/']).next().unwrap_or_default();
         let near: Vec<&str> = all()

@@ -1,7 +1,7 @@
 //! Sysctl files, as `sysctl -p` reads them, and their effect.
 
 use bdp_model::tuning::host::{HostSettings, Unreadable};
-use bdp_model::tuning::setting::{Setting, all};
+use bdp_model::tuning::setting::Setting;
 use bdp_report::tuning::SysctlFile;
 
 use crate::exit;
@@ -30,7 +30,8 @@ pub fn over(name: &str, text: &str, mut host: HostSettings) -> (SysctlFile, Host
         // A key that begins with a hyphen is set with errors ignored.
         let key = key.trim().trim_start_matches('-').trim().replace('/', ".");
         let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
-        match find(&key) {
+        // A file has full names alone.
+        match Setting::named(&key) {
             _ if key.is_empty() || value.is_empty() => file.unreadable.push(number),
             None if !file.unknown.contains(&key) => file.unknown.push(key),
             None => {}
@@ -40,23 +41,18 @@ pub fn over(name: &str, text: &str, mut host: HostSettings) -> (SysctlFile, Host
     (file, host)
 }
 
-/// The setting of this full name, the only form in a file.
-fn find(name: &str) -> Option<&'static Setting> {
-    all().find(|setting| setting.name == name)
-}
-
-fn set(file: &mut SysctlFile, host: &mut HostSettings, setting: &Setting, value: String) {
-    let Some(of_host) = host.settings.iter_mut().find(|of| of.name == setting.name) else { return };
+fn set(file: &mut SysctlFile, host: &mut HostSettings, setting: Setting, value: String) {
+    let Some(of_host) = host.settings.iter_mut().find(|of| of.setting == setting) else { return };
     if of_host.value == Err(Unreadable::NotOfKernel) {
-        if !file.not_of_kernel.contains(&setting.name) {
-            file.not_of_kernel.push(setting.name);
+        if !file.not_of_kernel.contains(&setting) {
+            file.not_of_kernel.push(setting);
         }
         return;
     }
     of_host.value = Ok(value);
     // The last of several applies.
-    if !file.settings.contains(&setting.name) {
-        file.settings.push(setting.name);
+    if !file.settings.contains(&setting) {
+        file.settings.push(setting);
     }
 }
 
@@ -68,23 +64,25 @@ mod tests {
 
     #[test]
     fn a_file_is_read_as_sysctl_does() {
-        let value =
-            |name, value: Result<&str, Unreadable>| HostSetting { name, value: value.map(str::to_owned) };
+        let value = |setting, value: Result<&str, Unreadable>| HostSetting {
+            setting,
+            value: value.map(str::to_owned),
+        };
         let host = HostSettings {
             settings: vec![
-                value("net.ipv4.tcp_rmem", Ok("4096 131072 6291456")),
-                value("net.ipv4.tcp_sack", Ok("1")),
-                value("net.ipv4.tcp_tw_recycle", Err(Unreadable::NotOfKernel)),
+                value(Setting::TcpRmem, Ok("4096 131072 6291456")),
+                value(Setting::TcpSack, Ok("1")),
+                value(Setting::TcpTwRecycle, Err(Unreadable::NotOfKernel)),
             ],
             ..HostSettings::default()
         };
         let text = "# a comment\n; another\n\nnet.ipv4.tcp_rmem=1 2 3\nnet/ipv4/tcp_rmem = 4096\t87380  16777216\n\
             -net.ipv4.tcp_tw_recycle = 1\nvm.swappiness = 1\nvm.swappiness = 2\nnonsense\nnet.ipv4.tcp_sack =\n";
         let (file, host) = over("a.conf", text, host);
-        assert_eq!(file.settings, ["net.ipv4.tcp_rmem"]);
-        assert_eq!(host.value("net.ipv4.tcp_rmem"), Some("4096 87380 16777216"));
-        assert_eq!(host.value("net.ipv4.tcp_sack"), Some("1"));
-        assert_eq!(file.not_of_kernel, ["net.ipv4.tcp_tw_recycle"]);
+        assert_eq!(file.settings, [Setting::TcpRmem]);
+        assert_eq!(host.value(Setting::TcpRmem), Some("4096 87380 16777216"));
+        assert_eq!(host.value(Setting::TcpSack), Some("1"));
+        assert_eq!(file.not_of_kernel, [Setting::TcpTwRecycle]);
         assert_eq!((file.unknown, file.unreadable), (vec!["vm.swappiness".to_owned()], vec![9, 10]));
     }
 }

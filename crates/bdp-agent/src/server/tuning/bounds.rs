@@ -6,46 +6,12 @@ use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
 use bdp_model::plain::{beginning, plain};
+use bdp_model::tuning::setting::{Bounds, Setting};
 use bdp_model::tuning::{Change, RouteAttribute, Target};
 use bdp_wire::tuning::{LONGEST_VALUE, MOST_CHANGES};
 
-/// No buffer may be larger: 1 GiB, more than any path of today needs.
-const LARGEST_BUFFER: u64 = 1 << 30;
 /// Largest minimum buffer, which every socket may use however scarce memory is, and largest initial buffer.
 const LARGEST_FIRST_BUFFER: u64 = 16 << 20;
-/// Linux takes no less.
-const SMALLEST_BUFFER: u64 = 2048;
-
-/// Values that a sysctl may have.
-enum Values {
-    /// Three sizes of a buffer: minimum, default, maximum.
-    Buffers,
-    /// A number of this range.
-    Number(RangeInclusive<u64>),
-    /// One of these names.
-    OneOf(&'static [&'static str]),
-    /// A name; the kernel decides whether it exists.
-    Name,
-}
-
-/// The sysctls that a client may set.
-fn values(name: &str) -> Option<Values> {
-    Some(match name {
-        "net.ipv4.tcp_rmem" | "net.ipv4.tcp_wmem" => Values::Buffers,
-        "net.core.rmem_max" | "net.core.wmem_max" => Values::Number(SMALLEST_BUFFER..=LARGEST_BUFFER),
-        "net.ipv4.tcp_congestion_control" => Values::Name,
-        "net.core.default_qdisc" => Values::OneOf(&["fq", "fq_codel", "pfifo_fast"]),
-        "net.core.netdev_max_backlog" => Values::Number(100..=1_000_000),
-        "net.ipv4.tcp_notsent_lowat" => Values::Number(4096..=u64::from(u32::MAX)),
-        "net.ipv4.tcp_sack"
-        | "net.ipv4.tcp_window_scaling"
-        | "net.ipv4.tcp_moderate_rcvbuf"
-        | "net.ipv4.tcp_slow_start_after_idle" => Values::Number(0..=1),
-        "net.ipv4.tcp_timestamps" | "net.ipv4.tcp_mtu_probing" => Values::Number(0..=2),
-        "net.ipv4.tcp_ecn" => Values::Number(0..=5),
-        _ => return None,
-    })
-}
 
 /// Returns the changes as they would be made for a client at this address, or why they are not allowed. A route to
 /// the unspecified address becomes that to the client; `leaves_by` says whether packets to the client leave through a
@@ -89,7 +55,7 @@ fn bound_target(
     // A link-local address implies a device, which no route of one address alone can name.
     let is_of_link = matches!(client, IpAddr::V6(v6) if v6.is_unicast_link_local());
     match target {
-        Target::Sysctl { name } if values(name).is_some() => Ok(target.clone()),
+        Target::Sysctl { .. } if bounds(target).is_some() => Ok(target.clone()),
         Target::Sysctl { .. } => Err(format!(
             "{} is not a setting that a client may change ('bdp help tuning' lists them)",
             shown(target)
@@ -113,7 +79,9 @@ fn bound_target(
 
 fn is_value(target: &Target, value: &str) -> bool {
     match target {
-        Target::Sysctl { name } => values(name).is_some_and(|values| values.has(value)),
+        Target::Sysctl { .. } => {
+            bounds(target).is_some_and(|(setting, bounds)| is_within(setting, bounds, value))
+        }
         Target::Route { attribute, .. } => match attribute {
             RouteAttribute::Congctl => is_name(value),
             RouteAttribute::Initcwnd | RouteAttribute::Initrwnd => in_range(value, &(1..=1024)),
@@ -123,20 +91,25 @@ fn is_value(target: &Target, value: &str) -> bool {
     }
 }
 
-impl Values {
-    fn has(&self, value: &str) -> bool {
-        match self {
-            Self::Buffers => {
-                let sizes: Vec<u64> = value.split_whitespace().map_while(|size| size.parse().ok()).collect();
-                let is_whole = value.split_whitespace().count() == 3;
-                matches!(sizes[..], [least, first, largest] if is_whole
-                    && SMALLEST_BUFFER <= least && least <= first && first <= largest
-                    && first <= LARGEST_FIRST_BUFFER && largest <= LARGEST_BUFFER)
-            }
-            Self::Number(range) => in_range(value, range),
-            Self::OneOf(names) => names.contains(&value),
-            Self::Name => is_name(value),
+/// The setting and its bounds, if a client may set it.
+fn bounds(target: &Target) -> Option<(Setting, Bounds)> {
+    let setting = target.setting()?;
+    Some((setting, setting.bounds?))
+}
+
+fn is_within(setting: Setting, bounds: Bounds, value: &str) -> bool {
+    match bounds {
+        Bounds::Buffers => {
+            let sizes: Vec<u64> = value.split_whitespace().map_while(|size| size.parse().ok()).collect();
+            let is_whole = value.split_whitespace().count() == 3;
+            matches!(sizes[..], [least, first, largest] if is_whole
+                && Bounds::SMALLEST_BUFFER <= least && least <= first && first <= largest
+                && first <= LARGEST_FIRST_BUFFER && largest <= Bounds::LARGEST_BUFFER)
         }
+        Bounds::Number(least, most) => in_range(value, &(least..=most)),
+        Bounds::Modes => setting.mode(value).is_some(),
+        Bounds::OneOf(names) => names.contains(&value),
+        Bounds::Name => is_name(value),
     }
 }
 

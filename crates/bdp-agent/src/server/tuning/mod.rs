@@ -16,9 +16,8 @@ use bdp_tune::{
 };
 use bdp_wire::proof::{Exchange, Prover};
 use bdp_wire::tuning::{
-    LONGEST_KEPT, RefusalCause, SHORTEST_KEPT, SealError, Sealed, TuneAnswer, TuneApplied, TuneBack,
-    TuneDamaged, TuneFailed, TuneJournal, TuneOrder, TuneRequest, TuneReverted, TuneSetting, TuneState,
-    TuneStep,
+    LONGEST_KEPT, RefusalCause, SHORTEST_KEPT, SealError, Sealed, TuneAnswer, TuneApplied, TuneDamaged,
+    TuneFailed, TuneOrder, TuneRequest, TuneReverted, TuneState,
 };
 
 use super::failures::{Failures, MOST_FAILURES, WINDOW};
@@ -144,7 +143,7 @@ impl Tuner {
 
     fn state(&self, client: IpAddr) -> Result<TuneState, TuneAnswer> {
         let state = bdp_tune::state(&mut self.world()).map_err(|e| of_host(&e))?;
-        let journals = state.journals.iter().map(journal).collect();
+        let journals = state.journals.iter().map(JournalState::report).collect();
         let damaged = state
             .damaged
             .iter()
@@ -155,7 +154,7 @@ impl Tuner {
     fn check(&self, client: IpAddr, order: &TuneOrder) -> Result<(TuneAnswer, Vec<String>), TuneAnswer> {
         let changes = bound(client, order)?;
         let steps = bdp_tune::check(&mut self.world(), &changes, order.force).map_err(|e| of_host(&e))?;
-        Ok((TuneAnswer::Checked { steps: steps.iter().map(step).collect() }, Vec::new()))
+        Ok((TuneAnswer::Checked { steps: steps.iter().map(Step::report).collect() }, Vec::new()))
     }
 
     fn apply(&self, client: IpAddr, order: &TuneOrder) -> Result<(TuneAnswer, Vec<String>), TuneAnswer> {
@@ -172,7 +171,7 @@ impl Tuner {
         let answer = TuneApplied {
             journal: journal.map(|journal| journal.id),
             until_unix_ms: journal.and_then(|journal| Some(journal.until?.unix_ms)),
-            steps: applied.steps.iter().map(step).collect(),
+            steps: applied.steps.iter().map(Step::report).collect(),
         };
         let line = |entry: &Entry, id: u32| {
             let before = entry.before.as_deref().unwrap_or("not set");
@@ -207,17 +206,12 @@ impl Tuner {
         // The owner of the host decides on what somebody else has changed since.
         let options = RevertOptions { force: false, only: Some(id) };
         let reverted = self.once_free(|world| bdp_tune::revert(world, options))?;
-        let back = |entry: &Entry, now: &Option<String>| TuneBack {
-            target: entry.target.clone(),
-            before: entry.before.clone(),
-            wrote: entry.after.clone(),
-            now: now.clone(),
-        };
+        let back = |entry: &Entry| entry.back(entry.before.clone());
         let answer = TuneReverted {
             journal: id,
-            put_back: reverted.put_back.iter().map(|entry| back(entry, &entry.before)).collect(),
-            were_back: reverted.were_back.iter().map(|entry| back(entry, &entry.before)).collect(),
-            foreign: reverted.foreign.iter().map(|left| back(&left.entry, &left.now)).collect(),
+            put_back: reverted.put_back.iter().map(back).collect(),
+            were_back: reverted.were_back.iter().map(back).collect(),
+            foreign: reverted.foreign.iter().map(|left| left.entry.back(left.now.clone())).collect(),
             failed: reverted
                 .failed
                 .iter()
@@ -306,32 +300,4 @@ fn refused(cause: RefusalCause, text: String) -> TuneAnswer {
 fn of_host(refusal: &bdp_tune::Refusal) -> TuneAnswer {
     let cause = if refusal.is_of_request() { RefusalCause::Request } else { RefusalCause::Host };
     refused(cause, refusal.to_string())
-}
-
-fn step(step: &Step) -> TuneStep {
-    TuneStep {
-        target: step.change.target.clone(),
-        before: step.now.clone(),
-        after: step.change.to.clone(),
-        already: step.is_there,
-    }
-}
-
-fn journal(of: &JournalState) -> TuneJournal {
-    let settings = of.entries.iter().map(|state| TuneSetting {
-        target: state.entry.target.clone(),
-        before: state.entry.before.clone(),
-        wrote: state.entry.after.clone(),
-        now: state.now.clone(),
-        standing: state.standing.name().to_owned(),
-    });
-    TuneJournal {
-        id: of.journal.id,
-        client: of.journal.client,
-        standing: of.standing.name().to_owned(),
-        started_unix_ms: of.journal.started_unix_ms,
-        until_unix_ms: of.journal.until.map(|until| until.unix_ms),
-        guarded: of.is_guarded,
-        settings: settings.collect(),
-    }
 }

@@ -7,6 +7,7 @@ use super::super::tree::{Node, Table};
 use super::super::{Ecn, TcpSettings};
 use super::item::Result;
 use crate::parameter::Parameter;
+use crate::tuning::setting::Setting;
 use crate::units::ByteCount;
 
 /// Reads the settings in the host's table. An equivalent sysctl may be set too, but must not contradict.
@@ -39,11 +40,11 @@ pub(super) fn settings(table: &Table, at: &str, sysctls: &BTreeMap<String, Strin
     };
     let mut set = settings.sysctls();
     if let Some(name) = &settings.congestion {
-        set.push(("congestion", "net.ipv4.tcp_congestion_control", name.clone()));
+        set.push(("congestion", Setting::TcpCongestionControl, name.clone()));
     }
     let same = |a: &str, b: &str| a.split_whitespace().eq(b.split_whitespace());
     for (key, sysctl, value) in set {
-        if let (Some(other), Some(n)) = (sysctls.get(sysctl), table.get(key))
+        if let (Some(other), Some(n)) = (sysctls.get(sysctl.name), table.get(key))
             && !same(other, &value)
         {
             return Err(n.origin.error(Problem::Contradiction {

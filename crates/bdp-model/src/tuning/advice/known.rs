@@ -17,8 +17,8 @@ pub struct Source {
 pub struct KnownAdvice {
     /// The source.
     pub source: Source,
-    /// Dotted name of the sysctl, or `txqueuelen` for a device.
-    pub setting: &'static str,
+    /// The sysctl; None for `txqueuelen` of a device.
+    pub setting: Option<Setting>,
     /// The value, as the source writes it.
     pub value: &'static str,
     follows: Follows,
@@ -61,11 +61,11 @@ impl KnownAdvice {
 
     const fn new(
         source: Source,
-        setting: &'static str,
+        setting: Setting,
         value: &'static str,
         verdicts: &'static [(Release, VerdictKind, &'static str)],
     ) -> Self {
-        Self { source, setting, value, follows: Follows::Exactly, verdicts }
+        Self { source, setting: Some(setting), value, follows: Follows::Exactly, verdicts }
     }
 
     const fn from(mut self, place: usize, least: i64) -> Self {
@@ -84,9 +84,9 @@ pub fn known() -> impl Iterator<Item = &'static KnownAdvice> {
     [ESNET, TUNED, SYSTEMD, MELLANOX, CLOUDFLARE, KLAVER, BLOGS].into_iter().flatten()
 }
 
-/// Returns the advice on a setting.
-pub fn about(setting: &Setting) -> impl Iterator<Item = &'static KnownAdvice> {
-    known().filter(|advice| advice.setting == setting.name)
+/// Returns the advice on a setting; None for `txqueuelen` of a device.
+pub fn about(setting: Option<Setting>) -> impl Iterator<Item = &'static KnownAdvice> {
+    known().filter(move |advice| advice.setting == setting)
 }
 
 const OLDEST: Release = Release::OLDEST;
@@ -95,6 +95,7 @@ const fn release(major: u16, minor: u16) -> Release {
     Release::new(major, minor)
 }
 
+use Setting::*;
 use VerdictKind::{Current, Default, Harmful, Stale};
 
 const ESNET_10G: Source =
@@ -139,11 +140,11 @@ const FAIR_QUEUE: &[(Release, VerdictKind, &str)] = &[
 ];
 
 const ESNET: &[KnownAdvice] = &[
-    KnownAdvice::new(ESNET_10G, "net.core.rmem_max", "67108864", FOR_ASKING),
-    KnownAdvice::new(ESNET_10G, "net.core.wmem_max", "67108864", FOR_ASKING),
+    KnownAdvice::new(ESNET_10G, RmemMax, "67108864", FOR_ASKING),
+    KnownAdvice::new(ESNET_10G, WmemMax, "67108864", FOR_ASKING),
     KnownAdvice::new(
         ESNET_10G,
-        "net.ipv4.tcp_rmem",
+        TcpRmem,
         "4096 87380 33554432",
         &[
             (OLDEST, Current, "enough for a BDP of 16 MiB"),
@@ -159,36 +160,36 @@ const ESNET: &[KnownAdvice] = &[
             ),
         ],
     ),
-    KnownAdvice::new(ESNET_10G, "net.ipv4.tcp_wmem", "4096 65536 33554432", LARGE_WMEM),
+    KnownAdvice::new(ESNET_10G, TcpWmem, "4096 65536 33554432", LARGE_WMEM),
     KnownAdvice::new(
         ESNET_10G,
-        "net.ipv4.tcp_congestion_control",
+        TcpCongestionControl,
         "htcp",
         &[
             (OLDEST, Current, "recovers faster than Reno on long paths"),
             (release(4, 9), Stale, "backs off at each loss as cubic does; BBR, since Linux 4.9, does not"),
         ],
     ),
-    KnownAdvice::new(ESNET_10G, "net.ipv4.tcp_mtu_probing", "1", PROBING),
-    KnownAdvice::new(ESNET_10G, "net.core.default_qdisc", "fq", FAIR_QUEUE),
-    KnownAdvice::new(ESNET_100G, "net.core.rmem_max", "2147483647", FOR_ASKING),
-    KnownAdvice::new(ESNET_100G, "net.core.wmem_max", "2147483647", FOR_ASKING),
+    KnownAdvice::new(ESNET_10G, TcpMtuProbing, "1", PROBING),
+    KnownAdvice::new(ESNET_10G, DefaultQdisc, "fq", FAIR_QUEUE),
+    KnownAdvice::new(ESNET_100G, RmemMax, "2147483647", FOR_ASKING),
+    KnownAdvice::new(ESNET_100G, WmemMax, "2147483647", FOR_ASKING),
     KnownAdvice::new(
         ESNET_100G,
-        "net.ipv4.tcp_rmem",
+        TcpRmem,
         "4096 131072 1073741824",
         &[(OLDEST, Current, "enough for 100 Gbit/s at 40 ms; one connection may use 1 GiB of memory")],
     ),
-    KnownAdvice::new(ESNET_100G, "net.ipv4.tcp_wmem", "4096 16384 1073741824", LARGE_WMEM),
+    KnownAdvice::new(ESNET_100G, TcpWmem, "4096 16384 1073741824", LARGE_WMEM),
     KnownAdvice::new(
         ESNET_100G,
-        "net.core.optmem_max",
+        OptmemMax,
         "1048576",
         &[(OLDEST, Current, "for senders that use MSG_ZEROCOPY, such as iperf3 -Z")],
     ),
     KnownAdvice::new(
         ESNET_100G,
-        "net.ipv4.tcp_no_metrics_save",
+        TcpNoMetricsSave,
         "1",
         &[(OLDEST, Current, "keeps measurements independent of each other; servers lose performance")],
     ),
@@ -203,10 +204,10 @@ const BUSY: &[(Release, VerdictKind, &str)] =
     &[(OLDEST, Current, "saves some microseconds of latency; keeps a processor busy")];
 
 const TUNED: &[KnownAdvice] = &[
-    KnownAdvice::new(TUNED_THROUGHPUT, "net.ipv4.tcp_rmem", "4096 131072 16777216", LARGEST_OF_16_MIB),
+    KnownAdvice::new(TUNED_THROUGHPUT, TcpRmem, "4096 131072 16777216", LARGEST_OF_16_MIB),
     KnownAdvice::new(
         TUNED_THROUGHPUT,
-        "net.ipv4.tcp_rmem",
+        TcpRmem,
         "4096 87380 16777216",
         &[
             (OLDEST, Current, "enough for a BDP of 8 MiB"),
@@ -218,12 +219,12 @@ const TUNED: &[KnownAdvice] = &[
             (release(6, 16), Harmful, "lowers the maximum, 32 MiB by default with 4 GiB of memory or more"),
         ],
     ),
-    KnownAdvice::new(TUNED_THROUGHPUT, "net.ipv4.tcp_wmem", "4096 16384 16777216", LARGE_WMEM),
-    KnownAdvice::new(TUNED_LATENCY, "net.core.busy_read", "50", BUSY),
-    KnownAdvice::new(TUNED_LATENCY, "net.core.busy_poll", "50", BUSY),
+    KnownAdvice::new(TUNED_THROUGHPUT, TcpWmem, "4096 16384 16777216", LARGE_WMEM),
+    KnownAdvice::new(TUNED_LATENCY, BusyRead, "50", BUSY),
+    KnownAdvice::new(TUNED_LATENCY, BusyPoll, "50", BUSY),
     KnownAdvice::new(
         TUNED_LATENCY,
-        "net.ipv4.tcp_fastopen",
+        TcpFastopen,
         "3",
         &[(OLDEST, Current, "for programs that use TCP Fast Open; some middleboxes drop a SYN with data")],
     ),
@@ -231,7 +232,7 @@ const TUNED: &[KnownAdvice] = &[
 
 const SYSTEMD: &[KnownAdvice] = &[KnownAdvice::new(
     OF_SYSTEMD,
-    "net.core.default_qdisc",
+    DefaultQdisc,
     "fq_codel",
     &[(OLDEST, Current, "isolates flows and keeps this host's queue short")],
 )];
@@ -258,29 +259,29 @@ const LOW_LATENCY: &[(Release, VerdictKind, &str)] = &[
 ];
 
 const MELLANOX: &[KnownAdvice] = &[
-    KnownAdvice::new(OF_MELLANOX, "net.ipv4.tcp_timestamps", "0", NO_TIMESTAMPS),
-    KnownAdvice::new(OF_MELLANOX, "net.ipv4.tcp_sack", "1", BY_ITSELF),
-    KnownAdvice::new(OF_MELLANOX, "net.ipv4.tcp_low_latency", "1", LOW_LATENCY),
+    KnownAdvice::new(OF_MELLANOX, TcpTimestamps, "0", NO_TIMESTAMPS),
+    KnownAdvice::new(OF_MELLANOX, TcpSack, "1", BY_ITSELF),
+    KnownAdvice::new(OF_MELLANOX, TcpLowLatency, "1", LOW_LATENCY),
     KnownAdvice::new(
         OF_MELLANOX,
-        "net.ipv4.tcp_adv_win_scale",
+        TcpAdvWinScale,
         "1",
         &[(OLDEST, Default, "half of each receive buffer is window"), (release(6, 6), Stale, NOT_OF_USE)],
     ),
-    KnownAdvice::new(OF_MELLANOX, "net.core.netdev_max_backlog", "250000", RARE_BACKLOG).from(0, 100_000),
-    KnownAdvice::new(OF_MELLANOX, "net.core.rmem_default", "4194304", NOT_TCPS),
-    KnownAdvice::new(OF_MELLANOX, "net.core.wmem_default", "4194304", NOT_TCPS),
-    KnownAdvice::new(OF_MELLANOX, "net.core.rmem_max", "4194304", UP_TO_4_MIB),
-    KnownAdvice::new(OF_MELLANOX, "net.core.wmem_max", "4194304", UP_TO_4_MIB),
+    KnownAdvice::new(OF_MELLANOX, NetdevMaxBacklog, "250000", RARE_BACKLOG).from(0, 100_000),
+    KnownAdvice::new(OF_MELLANOX, RmemDefault, "4194304", NOT_TCPS),
+    KnownAdvice::new(OF_MELLANOX, WmemDefault, "4194304", NOT_TCPS),
+    KnownAdvice::new(OF_MELLANOX, RmemMax, "4194304", UP_TO_4_MIB),
+    KnownAdvice::new(OF_MELLANOX, WmemMax, "4194304", UP_TO_4_MIB),
     KnownAdvice::new(
         OF_MELLANOX,
-        "net.ipv4.tcp_rmem",
+        TcpRmem,
         "4096 87380 4194304",
         &[(OLDEST, Harmful, "lowers the maximum, 6 MiB by default and 32 MiB since Linux 6.16")],
     ),
     KnownAdvice::new(
         OF_MELLANOX,
-        "net.ipv4.tcp_wmem",
+        TcpWmem,
         "4096 65536 4194304",
         &[(OLDEST, Default, "its maximum is the kernel's default")],
     ),
@@ -292,7 +293,7 @@ const NOT_OF_USE: &str =
 const CLOUDFLARE: &[KnownAdvice] = &[
     KnownAdvice::new(
         OF_CLOUDFLARE,
-        "net.ipv4.tcp_adv_win_scale",
+        TcpAdvWinScale,
         "-2",
         &[
             (
@@ -305,19 +306,19 @@ const CLOUDFLARE: &[KnownAdvice] = &[
     ),
     KnownAdvice::new(
         OF_CLOUDFLARE,
-        "net.ipv4.tcp_rmem",
+        TcpRmem,
         "8192 262144 536870912",
         &[(OLDEST, Current, "enough for long fast paths; one connection may use 512 MiB of memory")],
     ),
-    KnownAdvice::new(OF_CLOUDFLARE, "net.ipv4.tcp_wmem", "4096 16384 536870912", LARGE_WMEM),
+    KnownAdvice::new(OF_CLOUDFLARE, TcpWmem, "4096 16384 536870912", LARGE_WMEM),
 ];
 
 const KLAVER: &[KnownAdvice] = &[
-    KnownAdvice::new(OF_KLAVER, "net.ipv4.tcp_rmem", "8192 87380 16777216", LARGEST_OF_16_MIB),
-    KnownAdvice::new(OF_KLAVER, "net.ipv4.tcp_wmem", "8192 65536 16777216", LARGE_WMEM),
+    KnownAdvice::new(OF_KLAVER, TcpRmem, "8192 87380 16777216", LARGEST_OF_16_MIB),
+    KnownAdvice::new(OF_KLAVER, TcpWmem, "8192 65536 16777216", LARGE_WMEM),
     KnownAdvice::new(
         OF_KLAVER,
-        "net.core.optmem_max",
+        OptmemMax,
         "65535",
         &[
             (OLDEST, Current, "for programs with many control messages"),
@@ -326,13 +327,13 @@ const KLAVER: &[KnownAdvice] = &[
     ),
     KnownAdvice::new(
         OF_KLAVER,
-        "net.ipv4.tcp_notsent_lowat",
+        TcpNotsentLowat,
         "16384",
         &[(OLDEST, Current, "HTTP/2 servers can choose late what to send; bulk senders wake more often")],
     ),
     KnownAdvice::new(
         OF_KLAVER,
-        "net.core.somaxconn",
+        Somaxconn,
         "32768",
         &[(OLDEST, Current, "only for listeners that request as much")],
     ),
@@ -341,10 +342,10 @@ const KLAVER: &[KnownAdvice] = &[
 const BY_ITSELF: &[(Release, VerdictKind, &str)] = &[(OLDEST, Default, "the kernel's default")];
 
 const BLOGS: &[KnownAdvice] = &[
-    KnownAdvice::new(OF_BLOGS, "net.ipv4.tcp_timestamps", "0", NO_TIMESTAMPS),
+    KnownAdvice::new(OF_BLOGS, TcpTimestamps, "0", NO_TIMESTAMPS),
     KnownAdvice::new(
         OF_BLOGS,
-        "net.ipv4.tcp_sack",
+        TcpSack,
         "0",
         &[(
             OLDEST,
@@ -352,10 +353,10 @@ const BLOGS: &[KnownAdvice] = &[
             "without SACK each lost segment costs a round trip, and RACK and tail loss probes are off",
         )],
     ),
-    KnownAdvice::new(OF_BLOGS, "net.ipv4.tcp_low_latency", "1", LOW_LATENCY),
+    KnownAdvice::new(OF_BLOGS, TcpLowLatency, "1", LOW_LATENCY),
     KnownAdvice::new(
         OF_BLOGS,
-        "net.ipv4.tcp_tw_recycle",
+        TcpTwRecycle,
         "1",
         &[
             (OLDEST, Harmful, "drops connections of clients behind one NAT address"),
@@ -364,13 +365,17 @@ const BLOGS: &[KnownAdvice] = &[
     ),
     KnownAdvice::new(
         OF_BLOGS,
-        "net.ipv4.tcp_tw_reuse",
+        TcpTwReuse,
         "1",
-        &[(OLDEST, Current, "for clients with thousands of connections a minute to one address; needs timestamps")],
+        &[(
+            OLDEST,
+            Current,
+            "for clients with thousands of connections a minute to one address; needs timestamps",
+        )],
     ),
     KnownAdvice::new(
         OF_BLOGS,
-        "net.ipv4.tcp_adv_win_scale",
+        TcpAdvWinScale,
         "2",
         &[
             (OLDEST, Current, "gives three quarters of the receive buffer to the window"),
@@ -379,14 +384,18 @@ const BLOGS: &[KnownAdvice] = &[
     ),
     KnownAdvice::new(
         OF_BLOGS,
-        "net.ipv4.tcp_mem",
+        TcpMem,
         "16777216 16777216 16777216",
-        &[(OLDEST, Harmful, "its unit is pages of 4096 bytes: more than this machine has, so nothing limits TCP's memory")],
+        &[(
+            OLDEST,
+            Harmful,
+            "its unit is pages of 4096 bytes: more than this machine has, so nothing limits TCP's memory",
+        )],
     )
     .beyond_memory(),
     KnownAdvice::new(
         OF_BLOGS,
-        "net.ipv4.tcp_rmem",
+        TcpRmem,
         "4096 12582912 16777216",
         &[(
             OLDEST,
@@ -397,7 +406,7 @@ const BLOGS: &[KnownAdvice] = &[
     .from(1, 1 << 20),
     KnownAdvice::new(
         OF_BLOGS,
-        "net.ipv4.tcp_wmem",
+        TcpWmem,
         "4096 12582912 16777216",
         &[(
             OLDEST,
@@ -406,36 +415,32 @@ const BLOGS: &[KnownAdvice] = &[
         )],
     )
     .from(1, 1 << 20),
-    KnownAdvice::new(OF_BLOGS, "net.core.rmem_default", "16777216", NOT_TCPS).from(0, 8 << 20),
-    KnownAdvice::new(OF_BLOGS, "net.core.wmem_default", "16777216", NOT_TCPS).from(0, 8 << 20),
-    KnownAdvice::new(OF_BLOGS, "net.core.netdev_max_backlog", "30000", RARE_BACKLOG).from(0, 10_000),
-    KnownAdvice::new(OF_BLOGS, "net.ipv4.tcp_window_scaling", "1", BY_ITSELF),
-    KnownAdvice::new(OF_BLOGS, "net.ipv4.tcp_timestamps", "1", BY_ITSELF),
-    KnownAdvice::new(OF_BLOGS, "net.ipv4.tcp_sack", "1", BY_ITSELF),
-    KnownAdvice::new(OF_BLOGS, "net.ipv4.tcp_moderate_rcvbuf", "1", BY_ITSELF),
-    KnownAdvice::new(OF_BLOGS, "net.ipv4.tcp_syncookies", "1", BY_ITSELF),
+    KnownAdvice::new(OF_BLOGS, RmemDefault, "16777216", NOT_TCPS).from(0, 8 << 20),
+    KnownAdvice::new(OF_BLOGS, WmemDefault, "16777216", NOT_TCPS).from(0, 8 << 20),
+    KnownAdvice::new(OF_BLOGS, NetdevMaxBacklog, "30000", RARE_BACKLOG).from(0, 10_000),
+    KnownAdvice::new(OF_BLOGS, TcpWindowScaling, "1", BY_ITSELF),
+    KnownAdvice::new(OF_BLOGS, TcpTimestamps, "1", BY_ITSELF),
+    KnownAdvice::new(OF_BLOGS, TcpSack, "1", BY_ITSELF),
+    KnownAdvice::new(OF_BLOGS, TcpModerateRcvbuf, "1", BY_ITSELF),
+    KnownAdvice::new(OF_BLOGS, TcpSyncookies, "1", BY_ITSELF),
     KnownAdvice::new(
         OF_BLOGS,
-        "net.ipv4.tcp_window_scaling",
+        TcpWindowScaling,
         "0",
         &[(OLDEST, Harmful, "limits windows to 64 KiB: 5 Mbit/s at 100 ms")],
     ),
     KnownAdvice::new(
         OF_BLOGS,
-        "net.ipv4.tcp_ecn",
+        TcpEcn,
         "0",
         &[
             (OLDEST, Current, "avoids middleboxes that drop SYNs with ECN"),
-            (
-                release(4, 2),
-                Stale,
-                "an unanswered ECN handshake is retried without ECN (tcp_ecn_fallback)",
-            ),
+            (release(4, 2), Stale, "an unanswered ECN handshake is retried without ECN (tcp_ecn_fallback)"),
         ],
     ),
     KnownAdvice::new(
         OF_BLOGS,
-        "net.ipv4.tcp_fack",
+        TcpFack,
         "1",
         &[
             (OLDEST, Default, "the kernel's default"),
@@ -445,29 +450,21 @@ const BLOGS: &[KnownAdvice] = &[
     ),
     KnownAdvice::new(
         OF_BLOGS,
-        "net.ipv4.tcp_slow_start_after_idle",
+        TcpSlowStartAfterIdle,
         "0",
-        &[(
-            OLDEST,
-            Current,
-            "keeps the window over pauses; without pacing a burst follows each pause",
-        )],
+        &[(OLDEST, Current, "keeps the window over pauses; without pacing a burst follows each pause")],
     ),
     KnownAdvice::new(
         OF_BLOGS,
-        "net.ipv4.tcp_no_metrics_save",
+        TcpNoMetricsSave,
         "1",
-        &[(
-            OLDEST,
-            Current,
-            "keeps measurements independent of each other; servers lose performance",
-        )],
+        &[(OLDEST, Current, "keeps measurements independent of each other; servers lose performance")],
     ),
-    KnownAdvice::new(OF_BLOGS, "net.ipv4.tcp_mtu_probing", "1", PROBING),
-    KnownAdvice::new(OF_BLOGS, "net.core.default_qdisc", "fq", FAIR_QUEUE),
+    KnownAdvice::new(OF_BLOGS, TcpMtuProbing, "1", PROBING),
+    KnownAdvice::new(OF_BLOGS, DefaultQdisc, "fq", FAIR_QUEUE),
     KnownAdvice::new(
         OF_BLOGS,
-        "net.ipv4.tcp_congestion_control",
+        TcpCongestionControl,
         "bbr",
         &[
             (OLDEST, Stale, "not available before Linux 4.9"),
@@ -477,22 +474,22 @@ const BLOGS: &[KnownAdvice] = &[
     ),
     KnownAdvice::new(
         OF_BLOGS,
-        "net.core.somaxconn",
+        Somaxconn,
         "1024",
         &[
             (OLDEST, Current, "only for listeners that request as much"),
             (release(5, 4), Harmful, "lowers the default of 4096"),
         ],
     ),
-    KnownAdvice::new(
-        OF_BLOGS,
-        "txqueuelen",
-        "10000",
-        &[(
+    KnownAdvice {
+        source: OF_BLOGS,
+        setting: None,
+        value: "10000",
+        follows: Follows::From(0, 10_000),
+        verdicts: &[(
             OLDEST,
             Harmful,
             "with pfifo_fast a queue of 10,000 packets, which is 120 ms at 1 Gbit/s; fq and fq_codel do not read it",
         )],
-    )
-    .from(0, 10_000),
+    },
 ];

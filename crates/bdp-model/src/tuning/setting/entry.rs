@@ -2,14 +2,20 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::ends::Task;
+
 use super::default::{DefaultValue, Defaults};
+use super::harm::{Harm, When};
+use super::relation::numbers;
 use super::release::Release;
 
-/// One sysctl of the catalogue.
+/// What is known about one setting.
 #[derive(Debug, Clone, Copy)]
-pub struct Setting {
+pub struct Row {
     /// Its dotted name.
     pub name: &'static str,
+    /// The last part of the name, which is unique too.
+    pub short: &'static str,
     /// What it does: one sentence without a full stop.
     pub meaning: &'static str,
     /// The form of its value.
@@ -18,6 +24,12 @@ pub struct Setting {
     pub unit: Unit,
     /// Whether it can limit one connection's goodput, latency or recovery.
     pub shapes_path: bool,
+    /// The end of a transfer at which it matters; None if at both.
+    pub matters_for: Option<Task>,
+    /// Whether a measurement records it with the facts of each host.
+    pub is_measured: bool,
+    /// Whether a host of a twin can have its own value.
+    pub is_twinned: bool,
     /// First kernel that has it; None if [`Release::OLDEST`] has it.
     pub since: Option<Release>,
     /// First kernel with a value per network namespace; None if the value is machine-wide.
@@ -30,7 +42,34 @@ pub struct Setting {
     pub end: Option<EndOfLife>,
     /// Meanings of individual values, for flags and modes.
     pub values: &'static [(&'static str, &'static str)],
+    /// Values that a client with the tune token may set; None if it may set none.
+    pub bounds: Option<Bounds>,
+    /// Release of Kubernetes since which any Pod may set it.
+    pub pods_since: Option<&'static str>,
     pub(super) defaults: Defaults,
+    pub(super) harm: Harm,
+}
+
+/// Values that a client may set.
+#[derive(Debug, Clone, Copy)]
+pub enum Bounds {
+    /// Three sizes of a buffer: minimum, default, maximum.
+    Buffers,
+    /// A number from the first to the second.
+    Number(u64, u64),
+    /// One of the catalogue's values.
+    Modes,
+    /// One of these names.
+    OneOf(&'static [&'static str]),
+    /// A name; the kernel decides whether it exists.
+    Name,
+}
+
+impl Bounds {
+    /// No buffer may be larger: 1 GiB, more than any path of today needs.
+    pub const LARGEST_BUFFER: u64 = 1 << 30;
+    /// Linux takes no less.
+    pub const SMALLEST_BUFFER: u64 = 2048;
 }
 
 /// The form of a value.
@@ -87,7 +126,7 @@ pub struct EndOfLife {
     pub why: &'static str,
 }
 
-impl Setting {
+impl Row {
     /// Whether a kernel of this release has the setting and uses it. Stable kernels may have a setting earlier than
     /// `since` says: if it can be read on a host, it exists.
     pub fn is_read_by(&self, kernel: Release) -> bool {
@@ -116,41 +155,87 @@ impl Setting {
         if self.exists_in(kernel) { self.defaults.on(kernel, memory_bytes) } else { None }
     }
 
+    /// Returns the harm that a value does on any host, as a clause; `None` if it is plausible. `memory_bytes` is the
+    /// machine's memory.
+    pub fn harm_of(&self, value: &str, memory_bytes: u64) -> Option<String> {
+        let all = numbers(value);
+        let malformed = match (self.kind, all.as_deref()) {
+            (Kind::Name | Kind::Names, _) => return None,
+            (Kind::Triple, Some(&[least, first, most])) if least > first || first > most => {
+                "its three numbers do not ascend"
+            }
+            (Kind::Triple, Some(all @ [_, _, _])) | (Kind::Number | Kind::Flag, Some(all @ [_])) => {
+                return self.harm.of(all, memory_bytes);
+            }
+            (Kind::Triple, _) => "not a value of this setting: expected three numbers",
+            (Kind::Number | Kind::Flag, _) => "not a value of this setting: expected a number",
+        };
+        Some(malformed.to_owned())
+    }
+
     /// Returns the meaning of a value, if each value is a mode.
     pub fn mode(&self, value: &str) -> Option<&'static str> {
         self.values.iter().find(|(of, _)| *of == value).map(|(_, text)| *text)
     }
 
-    pub(super) const fn new(name: &'static str, kind: Kind, unit: Unit, meaning: &'static str) -> Self {
-        Self {
-            name,
-            meaning,
-            kind,
-            unit,
-            shapes_path: false,
-            since: None,
-            own_since: None,
-            seen_since: None,
-            is_inherited: false,
-            end: None,
-            values: &[],
-            defaults: Defaults::Unknown,
-        }
-    }
-
-    pub(super) const fn flag(
+    pub(super) const fn named(
+        mut self,
         name: &'static str,
+        short: &'static str,
         meaning: &'static str,
-        values: &'static [(&'static str, &'static str)],
     ) -> Self {
-        let mut setting = Self::new(name, Kind::Flag, Unit::None, meaning);
-        setting.values = values;
-        setting
+        self.name = name;
+        self.short = short;
+        self.meaning = meaning;
+        self
     }
 
     /// Marks it as shown even at its default.
     pub(super) const fn on_path(mut self) -> Self {
         self.shapes_path = true;
+        self
+    }
+
+    pub(super) const fn receiving(mut self) -> Self {
+        self.matters_for = Some(Task::Receiving);
+        self
+    }
+
+    pub(super) const fn sending(mut self) -> Self {
+        self.matters_for = Some(Task::Sending);
+        self
+    }
+
+    /// Marks it as recorded with each measurement.
+    pub(super) const fn measured(mut self) -> Self {
+        self.is_measured = true;
+        self
+    }
+
+    /// Marks it as one of a network namespace that does not depend on the machine's memory.
+    pub(super) const fn on_twins(mut self) -> Self {
+        self.is_twinned = true;
+        self
+    }
+
+    pub(super) const fn client(mut self, bounds: Bounds) -> Self {
+        self.bounds = Some(bounds);
+        self
+    }
+
+    pub(super) const fn in_pods(mut self, since: &'static str) -> Self {
+        self.pods_since = Some(since);
+        self
+    }
+
+    /// Sets the values that do harm, with their effects.
+    pub(super) const fn harmful(mut self, harms: &'static [(When, &'static str)]) -> Self {
+        self.harm = Harm::Of(harms);
+        self
+    }
+
+    pub(super) const fn harm_computed(mut self, from: fn(&[i64], u64) -> Option<String>) -> Self {
+        self.harm = Harm::Computed(from);
         self
     }
 
@@ -210,5 +295,51 @@ impl Setting {
     pub(super) const fn usually(mut self, value: &'static str) -> Self {
         self.defaults = Defaults::Usually(value);
         self
+    }
+}
+
+pub(super) const fn triple(unit: Unit) -> Row {
+    of_kind(Kind::Triple, unit)
+}
+
+pub(super) const fn number(unit: Unit) -> Row {
+    of_kind(Kind::Number, unit)
+}
+
+pub(super) const fn flag(values: &'static [(&'static str, &'static str)]) -> Row {
+    let mut row = of_kind(Kind::Flag, Unit::None);
+    row.values = values;
+    row
+}
+
+pub(super) const fn name() -> Row {
+    of_kind(Kind::Name, Unit::None)
+}
+
+pub(super) const fn names() -> Row {
+    of_kind(Kind::Names, Unit::None)
+}
+
+const fn of_kind(kind: Kind, unit: Unit) -> Row {
+    Row {
+        name: "",
+        short: "",
+        meaning: "",
+        kind,
+        unit,
+        shapes_path: false,
+        matters_for: None,
+        is_measured: false,
+        is_twinned: false,
+        since: None,
+        own_since: None,
+        seen_since: None,
+        is_inherited: false,
+        end: None,
+        values: &[],
+        bounds: None,
+        pods_since: None,
+        defaults: Defaults::Unknown,
+        harm: Harm::Of(&[]),
     }
 }

@@ -3,12 +3,13 @@
 mod catalogue;
 mod default;
 mod entry;
+mod harm;
 mod relation;
 mod release;
 
-pub use catalogue::{all, find};
+pub use catalogue::{Setting, all, find};
 pub use default::{Basis, DefaultValue};
-pub use entry::{EndOfLife, Kind, Setting, Unit};
+pub use entry::{Bounds, EndOfLife, Kind, Row, Unit};
 pub use relation::{Relation, numbers};
 pub use release::Release;
 

@@ -9,8 +9,10 @@ fn default(name: &str, kernel: &str, memory_bytes: u64) -> Option<String> {
 
 #[test]
 fn settings_are_found_by_their_full_and_short_names() {
-    assert_eq!(find("net.ipv4.tcp_rmem").unwrap().name, "net.ipv4.tcp_rmem");
+    assert_eq!(find("net.ipv4.tcp_rmem"), Some(Setting::TcpRmem));
     assert_eq!(find("somaxconn").unwrap().name, "net.core.somaxconn");
+    assert_eq!(Setting::named("net.core.somaxconn"), Some(Setting::Somaxconn));
+    assert_eq!(Setting::named("somaxconn"), None);
     assert!(find("net.ipv4").is_none() && find("").is_none() && find("net").is_none());
 }
 
@@ -71,4 +73,61 @@ fn settings_are_the_machines_or_the_namespaces() {
         !setting("rmem_max").is_of_namespace(kernel) && !setting("rmem_max").is_seen_in_namespace(kernel)
     );
     assert!(setting("rmem_max").is_seen_in_namespace(Release::new(6, 18)));
+}
+
+fn why(name: &str, value: &str) -> Option<String> {
+    find(name).unwrap().harm_of(value, 16 * GIB)
+}
+
+#[test]
+fn absurd_values_are_named_with_what_they_do() {
+    for (name, value, words) in [
+        ("tcp_syncookies", "0", "a flood of SYNs"),
+        ("tcp_rmem", "4096 131072 1073741824", "may hold 1 GiB, 6 % of this machine's memory"),
+        ("tcp_wmem", "4096 16384 65536", "in flight: over 20 ms"),
+        ("tcp_rmem", "4096 16777216 33554432", "begins with"),
+        ("tcp_rmem", "6291456 131072 4096", "do not ascend"),
+        ("tcp_rmem", "4096 87380", "expected three numbers"),
+        ("tcp_rmem", "4M", "expected three numbers"),
+        ("tcp_mem", "16777216 16777216 16777216", "in pages, and not in bytes"),
+        ("tcp_retries2", "2", "after 2 timeouts in a row, which is about 1.4"),
+        ("tcp_fin_timeout", "1", "later than 1 s"),
+        ("tcp_syn_retries", "0", "the loss of one packet"),
+        ("tcp_window_scaling", "0", "64 KiB"),
+        ("tcp_min_snd_mss", "1400", "1400 bytes or more"),
+        ("tcp_sack", "off", "expected a number"),
+        ("somaxconn", "5", "5 wait for a listener"),
+    ] {
+        let said = why(name, value).unwrap_or_default();
+        assert!(said.contains(words), "{name} = {value}: {said}");
+    }
+}
+
+#[test]
+fn what_is_merely_unusual_is_not_absurd() {
+    for (name, value) in [
+        ("tcp_rmem", "4096 131072 536870912"),
+        ("tcp_wmem", "4096 65536 16777216"),
+        ("tcp_retries2", "8"),
+        ("tcp_fin_timeout", "10"),
+        ("tcp_notsent_lowat", "131072"),
+        ("tcp_notsent_lowat", "-1"),
+        ("tcp_min_snd_mss", "536"),
+        ("tcp_congestion_control", "bbr"),
+        ("rmem_max", "536870912"),
+    ] {
+        assert_eq!(why(name, value), None, "{name} = {value}");
+    }
+}
+
+#[test]
+fn no_kernel_begins_with_an_absurd_value() {
+    for kernel in [Release::OLDEST, Release::new(4, 19), Release::new(6, 1), Release::new(6, 18)] {
+        for setting in all() {
+            // On a machine of 128 MiB the defaults of tcp_mem and of the SYN queue are as small as this.
+            let Some(default) = setting.default_on(kernel, 16 * GIB) else { continue };
+            let said = setting.harm_of(&default.value, 16 * GIB);
+            assert_eq!(said, None, "{} = {} on {kernel}", setting.name, default.value);
+        }
+    }
 }

@@ -4,6 +4,7 @@ use bdp_model::finding::fact::{
     Bps, BufferBelowNeed, Bytes, OfFlightRate, OfWindowRate, Settings, WindowFull, Windows,
 };
 use bdp_model::finding::{Finding, Limit};
+use bdp_model::tuning::setting::Setting;
 use bdp_model::units::Nanos;
 
 use super::super::quantity::{rate, size, time};
@@ -119,17 +120,23 @@ pub fn of_setting(seen: &Seen<'_>, fact: Settings) -> String {
             format!("{short}{max} on {host} is {}", size(value))
         }
         Settings::BufferBelowMaximum(below) => format!(
-            "tcp_rmem is not what bounds it: the receive buffer of {host} is {}, and may grow to {}",
+            "{} is not what bounds it: the receive buffer of {host} is {}, and may grow to {}",
+            Setting::TcpRmem.short,
             size(value),
             size(below.maximum.0)
         ),
         Settings::AutotuningSetting(_) => format!(
-            "tcp_moderate_rcvbuf is 0 on {host}: the receive buffer stays at its first size, the middle number of tcp_rmem"
+            "{} is 0 on {host}: the receive buffer stays at its first size, the middle number of {}",
+            Setting::TcpModerateRcvbuf.short,
+            Setting::TcpRmem.short
         ),
-        Settings::ScalingSetting(_) => format!("tcp_window_scaling is 0 on {host}: {AT_MOST_64_KIB}"),
+        Settings::ScalingSetting(_) => {
+            format!("{} is 0 on {host}: {AT_MOST_64_KIB}", Setting::TcpWindowScaling.short)
+        }
         Settings::ScalingRemoved(_) => format!(
-            "tcp_window_scaling is 1 at both ends, and the connection has none: a middlebox removed the option from the \
-             handshake; {AT_MOST_64_KIB}"
+            "{} is 1 at both ends, and the connection has none: a middlebox removed the option from the handshake; \
+             {AT_MOST_64_KIB}",
+            Setting::TcpWindowScaling.short
         ),
         Settings::ScalingAgreed(_) => format!("the connection has no window scaling: {AT_MOST_64_KIB}"),
         Settings::ScalingUsed(_) if value > 0.0 => format!("{host} uses window scaling on this connection"),

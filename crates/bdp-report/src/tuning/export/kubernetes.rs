@@ -1,6 +1,7 @@
 //! Kubernetes: sysctls of a Pod, and a DaemonSet for settings that a Pod can't change.
 
 use bdp_model::ends::End;
+use bdp_model::tuning::setting::Setting;
 use bdp_model::tuning::{Plan, Target};
 
 use super::meaning::{Meant, of_end};
@@ -9,37 +10,25 @@ use super::script::comments;
 use super::sh::linux_script;
 use super::words::{origin, purpose};
 
-/// Safe sysctls, which any Pod may set, and the release since when ("Using sysctls in a Kubernetes Cluster").
-const SAFE: [(&str, &str); 14] = [
+/// Safe sysctls outside the catalogue, which any Pod may set, and the release since when ("Using sysctls in a
+/// Kubernetes Cluster").
+const SAFE: [(&str, &str); 8] = [
     ("kernel.shm_rmid_forced", "1.4"),
     ("net.ipv4.ip_local_port_range", "1.4"),
-    ("net.ipv4.tcp_syncookies", "1.4"),
     ("net.ipv4.ping_group_range", "1.18"),
     ("net.ipv4.ip_unprivileged_port_start", "1.22"),
     ("net.ipv4.ip_local_reserved_ports", "1.27"),
     ("net.ipv4.tcp_keepalive_time", "1.29"),
-    ("net.ipv4.tcp_fin_timeout", "1.29"),
     ("net.ipv4.tcp_keepalive_intvl", "1.29"),
     ("net.ipv4.tcp_keepalive_probes", "1.29"),
-    ("net.ipv4.tcp_rmem", "1.32"),
-    ("net.ipv4.tcp_wmem", "1.32"),
-    ("net.ipv4.tcp_slow_start_after_idle", "1.37"),
-    ("net.ipv4.tcp_notsent_lowat", "1.37"),
 ];
 
-/// Sysctls in `net.core` that are per network namespace; the others belong to the node (net/core/sysctl_net_core.c).
-const OWN_OF_CORE: [&str; 3] = ["net.core.somaxconn", "net.core.optmem_max", "net.core.txrehash"];
-
-/// Sysctls in `net.ipv4` that belong to the node (net/ipv4/sysctl_net_ipv4.c, `ipv4_table`).
-const NODES_OF_IPV4: [&str; 8] = [
-    "net.ipv4.tcp_mem",
+/// Sysctls in `net.ipv4` outside the catalogue that belong to the node (net/ipv4/sysctl_net_ipv4.c, `ipv4_table`).
+const NODES_OF_IPV4: [&str; 4] = [
     "net.ipv4.udp_mem",
     "net.ipv4.tcp_max_orphans",
-    "net.ipv4.tcp_allowed_congestion_control",
-    "net.ipv4.tcp_available_congestion_control",
     "net.ipv4.inet_peer_threshold",
     "net.ipv4.tcp_available_ulp",
-    "net.ipv4.tcp_low_latency",
 ];
 
 /// Who may set a sysctl.
@@ -54,11 +43,15 @@ enum Place {
 }
 
 fn place(name: &str) -> Place {
-    if let Some((_, since)) = SAFE.iter().find(|(safe, _)| *safe == name) {
+    let setting = Setting::named(name);
+    let outside = || SAFE.iter().find(|(safe, _)| *safe == name).map(|(_, since)| *since);
+    if let Some(since) = setting.map_or_else(outside, |setting| setting.pods_since) {
         return Place::Safe(since);
     }
-    let is_nodes = match name.strip_prefix("net.core.") {
-        Some(_) => !OWN_OF_CORE.contains(&name),
+    let is_nodes = match setting {
+        Some(setting) => setting.own_since.is_none(),
+        // Most of net.core belongs to the node (net/core/sysctl_net_core.c).
+        None if name.starts_with("net.core.") => name != "net.core.txrehash",
         None => !name.starts_with("net.") || NODES_OF_IPV4.contains(&name),
     };
     if is_nodes { Place::Node } else { Place::Unsafe }

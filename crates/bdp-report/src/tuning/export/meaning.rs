@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use bdp_model::ends::End;
+use bdp_model::tuning::setting::Setting;
 use bdp_model::tuning::{Change, Plan, RouteAttribute, Target};
 
 /// Purpose of a change.
@@ -81,7 +82,7 @@ pub(super) fn largest_buffers(meant: &[Meant<'_>]) -> (Option<u64>, Option<u64>)
 
 fn of(target: &Target, to: &str) -> Meaning {
     match target {
-        Target::Sysctl { name } => of_sysctl(name, to.trim()),
+        Target::Sysctl { .. } => target.setting().and_then(|setting| of_sysctl(setting, to.trim())),
         Target::Route { to: address, attribute } => of_route(*address, *attribute, to.trim()),
         Target::Qdisc { device } => of_qdisc(device, to.trim()),
     }
@@ -89,25 +90,25 @@ fn of(target: &Target, to: &str) -> Meaning {
 }
 
 /// Returns `None` if the value is not in Linux's format.
-fn of_sysctl(name: &str, to: &str) -> Option<Meaning> {
+fn of_sysctl(setting: Setting, to: &str) -> Option<Meaning> {
     let number = || to.parse::<u64>().ok();
     let largest = || to.split_whitespace().nth(2)?.parse::<u64>().ok();
     let on = || to.parse::<u64>().ok().map(|value| value != 0);
-    Some(match name {
-        "net.ipv4.tcp_rmem" => Meaning::ReceiveBuffer { bytes: largest()? },
-        "net.ipv4.tcp_wmem" => Meaning::SendBuffer { bytes: largest()? },
-        "net.core.rmem_max" => Meaning::AskedReceiveBuffer { bytes: number()? },
-        "net.core.wmem_max" => Meaning::AskedSendBuffer { bytes: number()? },
-        "net.ipv4.tcp_congestion_control" => Meaning::CongestionControl { name: to.to_owned(), to: None },
-        "net.ipv4.tcp_window_scaling" => Meaning::WindowScaling { on: on()? },
-        "net.ipv4.tcp_sack" => Meaning::Sack { on: on()? },
-        "net.ipv4.tcp_timestamps" => Meaning::Timestamps { on: on()? },
-        "net.ipv4.tcp_slow_start_after_idle" => Meaning::RestartAfterIdle { on: on()? },
-        "net.core.default_qdisc" => Meaning::DefaultQueue { discipline: to.to_owned() },
+    Some(match setting {
+        Setting::TcpRmem => Meaning::ReceiveBuffer { bytes: largest()? },
+        Setting::TcpWmem => Meaning::SendBuffer { bytes: largest()? },
+        Setting::RmemMax => Meaning::AskedReceiveBuffer { bytes: number()? },
+        Setting::WmemMax => Meaning::AskedSendBuffer { bytes: number()? },
+        Setting::TcpCongestionControl => Meaning::CongestionControl { name: to.to_owned(), to: None },
+        Setting::TcpWindowScaling => Meaning::WindowScaling { on: on()? },
+        Setting::TcpSack => Meaning::Sack { on: on()? },
+        Setting::TcpTimestamps => Meaning::Timestamps { on: on()? },
+        Setting::TcpSlowStartAfterIdle => Meaning::RestartAfterIdle { on: on()? },
+        Setting::DefaultQdisc => Meaning::DefaultQueue { discipline: to.to_owned() },
         // 2, the default, accepts ECN without requesting it.
-        "net.ipv4.tcp_ecn" => Meaning::Ecn { asks: number()? == 1 },
-        "net.ipv4.tcp_mtu_probing" => Meaning::MtuProbing { on: on()? },
-        "net.core.netdev_max_backlog" => Meaning::Backlog { packets: number()? },
+        Setting::TcpEcn => Meaning::Ecn { asks: number()? == 1 },
+        Setting::TcpMtuProbing => Meaning::MtuProbing { on: on()? },
+        Setting::NetdevMaxBacklog => Meaning::Backlog { packets: number()? },
         _ => return None,
     })
 }

@@ -152,9 +152,9 @@ pub(crate) fn record_json(record: &Record) -> Value {
     for (i, flow) in record.flows.iter().enumerate() {
         value["flows"][i]["window"]["note"] = worded_shortfall(flow.window.note.as_ref());
         value["flows"][i]["findings"] = finding::all_json(&flow.findings);
-        let segments = Segments::of_flow(flow);
+        let segments = Segments::of(flow, flow.received_bytes);
         value["flows"][i]["retransmit_ratio"] = value!(segments.map(Segments::retransmit_ratio));
-        value["flows"][i]["loss_ratio"] = value!(flow.loss_ratio());
+        value["flows"][i]["loss_ratio"] = value!(flow.loss_ratio(flow.received_bytes));
         value["flows"][i]["time_spent"] = time_spent::json(Facts::emulated(record, i).as_ref());
     }
     value
@@ -167,9 +167,9 @@ pub fn measurement_json(measurement: &Measurement) -> Value {
     for (i, direction) in measurement.directions.iter().enumerate() {
         value["directions"][i]["window"]["note"] = worded_shortfall(direction.window.note.as_ref());
         value["directions"][i]["findings"] = finding::all_json(&direction.findings);
-        let segments = Segments::of_direction(direction);
+        let segments = Segments::of(direction, direction.bytes);
         value["directions"][i]["retransmit_ratio"] = value!(segments.map(Segments::retransmit_ratio));
-        value["directions"][i]["loss_ratio"] = value!(direction.loss_ratio());
+        value["directions"][i]["loss_ratio"] = value!(direction.loss_ratio(direction.bytes));
         let facts = Facts::measured(measurement, direction.direction);
         value["directions"][i]["time_spent"] = time_spent::json(facts.as_ref());
     }

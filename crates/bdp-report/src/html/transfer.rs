@@ -1,11 +1,11 @@
 //! Data of one flow in one direction, from the lab or a measurement, for the charts.
 
 use bdp_model::facts::{Facts, TimeSpent, WindowBound};
-use bdp_model::measurement::{Ceiling, Direction, DirectionResult, Measurement};
+use bdp_model::measurement::{Ceiling, DirectionResult, Measurement};
 use bdp_model::probes::ProbeSeries;
 use bdp_model::record::{self, ReceiverSample, Record, SenderSample};
 
-use super::measured_table::ends;
+use super::measured_table::from_to;
 
 /// Minimum length of a goodput interval in round trips.
 const ROUND_TRIPS: u64 = 4;
@@ -53,11 +53,7 @@ impl<'a> Transfer<'a> {
 
     /// Returns the transfer of a measured direction.
     pub fn of_direction(m: &'a Measurement, d: &'a DirectionResult) -> Self {
-        let [near, far] = ends(m);
-        let (from, to) = match d.direction {
-            Direction::To => (near, far),
-            Direction::From => (far, near),
-        };
+        let [from, to] = from_to(m, d.direction);
         let all = Self::of(from, to, d);
         let idle = all.rtt_min_ns.or(m.rtt_idle_ns.as_ref().map(|idle| idle.min));
         let all = Self {

@@ -154,7 +154,7 @@ fn is_of_bursts(facts: &Facts, first: Limit) -> bool {
     let lost = facts.mss_bytes.and_then(|mss| more.retransmitted_share(mss)).unwrap_or(0.0);
     let of_queue = matches!(first, Limit::Unknown | Limit::RandomLoss | Limit::ShallowQueue | Limit::Policer);
     // Other traffic has a queue before the test.
-    let others = facts.rtt.idle.filter(|idle| idle.received > 0);
+    let others = facts.rtt_ns.idle.filter(|idle| idle.received > 0);
     let others = others.map_or(0, |idle| idle.p50.saturating_sub(least.as_ns()));
     let is_short =
         more.rtt_added_ns.is_none_or(|added| ((added + others) as f64) < SHORT * least.as_ns() as f64);

@@ -33,6 +33,7 @@ pub mod session;
 pub mod spin;
 pub mod stall;
 pub mod streams;
+pub mod transfer;
 mod waiting;
 mod ways;
 pub mod window_hold;

@@ -234,7 +234,9 @@ impl Figure {
         match self {
             Self::Goodput(way) => at(way).map(|d| d.goodput_bps),
             Self::Retransmits(way) => at(way)?.retransmits.map(|n| n as f64),
-            Self::RetransmitRatio(way) => Segments::of_direction(at(way)?).map(Segments::retransmit_ratio),
+            Self::RetransmitRatio(way) => {
+                at(way).and_then(|d| Segments::of(d, d.bytes)).map(Segments::retransmit_ratio)
+            }
             Self::Window(way) => at(way)?.window.on_the_wire_bytes.map(|n| n as f64),
             Self::RttIdle(quantile) => {
                 let first = measurement.directions.iter().find_map(|d| d.rtt_ns.idle);
@@ -242,7 +244,7 @@ impl Figure {
             }
             Self::RttLoaded(way, quantile) => rtt(at(way)?.rtt_ns.loaded, quantile),
             Self::Rpm(way) => at(way)?.responsiveness_rpm,
-            Self::Loss(way) => at(way)?.loss_ratio(),
+            Self::Loss(way) => at(way).and_then(|d| d.loss_ratio(d.bytes)),
             Self::Jitter(way) => at(way)?.udp.as_ref()?.jitter_ns.map(|ns| ns as f64),
             Self::OfOrdered(way) => {
                 let ordered = measurement.request.ordered?.of(way);

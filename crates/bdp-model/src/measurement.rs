@@ -5,9 +5,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::caveat::Caveat;
-use crate::connection::Connection;
 use crate::experiment::Experiment;
-use crate::finding::Finding;
 use crate::flow::FlowSpec;
 use crate::host_counters::HostCounters;
 use crate::labels::Labels;
@@ -16,13 +14,10 @@ use crate::method::{EndReason, ReceiveMethod, SendMethod, TriedWay};
 use crate::one_way::EachWayReport;
 use crate::payload::{CpuList, PayloadCheck};
 use crate::probes::ProbeSeries;
-use crate::record::{
-    LossEpisode, ReceiverSample, RttReport, RttSummary, SenderSample, StreamReport, WindowReport,
-};
+use crate::record::{RttSummary, Transfer, holds_transfer, written_in_order};
 use crate::responsiveness::Responsiveness;
 use crate::scenario::Family;
 use crate::settling::Settled;
-use crate::udp::UdpReport;
 use crate::units::{Nanos, Rate};
 
 pub use crate::ends::{Direction, PeerProtocol};
@@ -361,30 +356,18 @@ pub struct Ceiling {
 }
 
 /// Results of one direction.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DirectionResult {
     /// The direction.
     pub direction: Direction,
-    /// Bytes read by the receiver x 8 / time, after omit.
-    pub goodput_bps: f64,
     /// Bytes read by the receiver, omit included.
     pub bytes: u64,
-    /// From the first byte read to the last sample.
-    pub duration_ns: u64,
-    /// Part of the duration skipped at the beginning and excluded from the goodput.
-    pub omit_ns: u64,
     /// Estimate for the whole test, if it ended early because its goodput was steady.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settled: Option<Settled>,
     /// Distribution of the goodput of intervals after omit.
     pub spread: Option<IntervalSpread>,
-    /// Goodput after omit of each stream, in order of connection.
-    pub stream_goodput_bps: Vec<f64>,
-    /// The window of the first stream: requested, granted and on the wire.
-    pub window: WindowReport,
-    /// Round trips of probes, before the load and under it.
-    pub rtt_ns: RttReport,
     /// Round trips per minute under load: 60 s / mean of the probes without the slowest 5 %. The probes are datagrams, without the
     /// handshakes of draft-ietf-ippm-responsiveness and without its probes on loaded connections.
     pub responsiveness_rpm: Option<f64>,
@@ -400,32 +383,6 @@ pub struct DirectionResult {
     /// older measurements.
     #[serde(default)]
     pub probes: Option<ProbeSeries>,
-    /// Segments retransmitted, all streams; null if the sender's kernel does not report it.
-    pub retransmits: Option<u64>,
-    /// Segments that the receiver already had, as it reported to the sender (DSACK, RFC 2883), all streams: retransmitted
-    /// without being lost, on a path that reorders. Null if the sender's kernel does not report it.
-    pub needless_retransmits: Option<u64>,
-    /// Congestion control, read back from the sending socket.
-    pub congestion_control: String,
-    /// Payload bytes of a full segment.
-    pub mss_bytes: Option<u64>,
-    /// `SO_SNDBUF` of the first stream at the sender.
-    pub send_buffer_bytes: Option<u64>,
-    /// CPU time of the sending process / wall clock.
-    pub sender_cpu: f64,
-    /// CPU time of the receiving process / wall clock.
-    pub receiver_cpu: f64,
-    /// CPU time of the busiest sending thread / wall clock; null if the sender does not report it.
-    pub sender_thread_cpu: Option<f64>,
-    /// CPU time of the busiest receiving thread / wall clock; null if the receiver does not report it.
-    pub receiver_thread_cpu: Option<f64>,
-    /// Whether the first connection uses window scaling (RFC 7323), according to the sender's kernel; null if not reported.
-    pub sender_window_scaling: Option<bool>,
-    /// Whether the first connection uses window scaling (RFC 7323), according to the receiver's kernel; null if not reported.
-    pub receiver_window_scaling: Option<bool>,
-    /// Options of the first connection, according to the sender's kernel or else the receiver's; absent if neither reports them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub connection: Option<Connection>,
     /// How the sender passed bytes to its kernel: `write` (copies them), `splice`, `sendfile`, `MSG_ZEROCOPY` (`MSG_ZEROCOPY, copied by
     /// the kernel`, as over loopback); of datagrams `sendmmsg`, with `+gso` if the kernel cuts them from larger buffers. Empty if
     /// unknown.
@@ -446,23 +403,22 @@ pub struct DirectionResult {
     pub payload_check: Option<PayloadCheck>,
     /// Why the direction ended.
     pub ended: EndReason,
-    /// Samples at the receiver.
-    pub received: Vec<ReceiverSample>,
-    /// Samples at the sender; of the first stream unless a member is a sum.
-    pub sent: Vec<SenderSample>,
-    /// Congestion events of the first stream at the sender: losses and marks, each with the last state before it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub loss_episodes: Vec<LossEpisode>,
-    /// Kernel counters of each of several streams at the sender, in order of connection.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub streams: Vec<StreamReport>,
-    /// What limits this direction, with evidence.
-    #[serde(deserialize_with = "crate::finding::read")]
-    pub findings: Vec<Finding>,
     /// How the sender was paced; null if no rate was requested.
     pub pacing: Option<Pacing>,
-    /// Datagram statistics of a UDP flow; null for TCP. For UDP the members about TCP are null, empty or 0.
-    pub udp: Option<UdpReport>,
+    /// What both ends reported.
+    #[serde(flatten)]
+    pub transfer: Transfer,
+}
+
+holds_transfer!(DirectionResult);
+written_in_order! { DirectionResult:
+    direction, goodput_bps, bytes, duration_ns, omit_ns, settled unless is_none, spread, stream_goodput_bps,
+    window, rtt_ns, responsiveness_rpm, responsiveness, each_way_ns, latency_parts_ns, probes, retransmits,
+    needless_retransmits, congestion_control, mss_bytes, send_buffer_bytes, sender_cpu, receiver_cpu,
+    sender_thread_cpu, receiver_thread_cpu, sender_window_scaling, receiver_window_scaling,
+    connection unless is_none, send_method, send_methods_tried unless is_empty, receive_method, sender_threads,
+    receiver_threads, payload_check, ended, received, sent, loss_episodes unless is_empty, streams unless is_empty,
+    findings, pacing, udp
 }
 
 /// Distribution of the goodput of intervals, bit/s.

@@ -3,6 +3,7 @@
 mod rtt;
 mod samples;
 mod stream;
+mod transfer;
 
 use std::collections::BTreeMap;
 
@@ -10,16 +11,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::breach::{Breach, Cause, OtherProgram, causes};
 use crate::case::{CaseSpec, Published};
-use crate::caveat::WindowShortfall;
-use crate::connection::Connection;
-use crate::finding::Finding;
 use crate::histogram::Histogram;
 use crate::host_counters::HostCounters;
-use crate::method::{Privilege, WindowMechanism};
+use crate::method::Privilege;
 use crate::probes::PairProbes;
 use crate::stack::Clock;
 use crate::traffic::TrafficRecord;
-use crate::udp::UdpReport;
 
 pub use crate::probes::ProbeOutcome;
 pub use rtt::{Bound, OfAll, OfAnswers, RttPercentiles, RttReport, RttSummary};
@@ -27,6 +24,8 @@ pub use samples::{
     CongestionState, EpisodeKind, LOSS_EPISODES_KEPT, LossEpisode, ReceiverSample, SenderSample,
 };
 pub use stream::{StreamReport, StreamTime};
+pub use transfer::{Transfer, WindowReport};
+pub(crate) use transfer::{holds_transfer, written_in_order};
 
 /// Schema version; a reader refuses a larger major number.
 pub const RECORD_SCHEMA: &str = "bdp.record/1";
@@ -123,28 +122,8 @@ pub struct Expectation {
     pub met: Option<bool>,
 }
 
-/// The three numbers called "window".
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct WindowReport {
-    /// Requested by the scenario; null if left to the kernel's autotuning.
-    pub asked_bytes: Option<u64>,
-    /// `SO_RCVBUF` of the receiver, as the kernel reports it.
-    pub socket_buffer_bytes: Option<u64>,
-    /// Receive window as the sender saw it (`tcpi_snd_wnd`, or the clamp on the path), median after omit.
-    pub on_the_wire_bytes: Option<u64>,
-    /// Largest receive window that the sender saw after omit.
-    pub on_the_wire_max_bytes: Option<u64>,
-    /// How the window was set.
-    pub method: WindowMechanism,
-    /// Whether the window on the wire held as many whole segments as requested; null if none was requested.
-    pub reached: Option<bool>,
-    /// Why the requested window was not reached.
-    pub note: Option<WindowShortfall>,
-}
-
 /// Results of one flow.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FlowRecord {
     /// Name of the sending host.
@@ -153,60 +132,19 @@ pub struct FlowRecord {
     pub to: String,
     /// When its first byte was read, from the time that flows could start; its planned start if no byte arrived.
     pub start_ns: u64,
-    /// Round trips between its hosts, probed during the flow.
-    pub rtt_ns: RttReport,
-    /// Goodput after omit, bit/s.
-    pub goodput_bps: f64,
     /// Bytes read by the receiver, omit included.
     pub received_bytes: u64,
-    /// From the first byte read to the last sample, nanoseconds.
-    pub duration_ns: u64,
-    /// Part of the duration skipped at the beginning and excluded from the goodput.
-    pub omit_ns: u64,
-    /// Goodput after omit of each stream, bit/s, in order of connection.
-    pub stream_goodput_bps: Vec<f64>,
-    /// Segments retransmitted by the sender, all streams; null if the kernel does not report it.
-    pub retransmits: Option<u64>,
-    /// Congestion control of the sender, read back from the socket.
-    pub congestion_control: String,
-    /// Sender's maximum segment size (payload bytes of a full segment).
-    pub mss_bytes: Option<u64>,
-    /// The window of the first stream.
-    pub window: WindowReport,
-    /// CPU time of the sending agent / wall clock.
-    pub sender_cpu: f64,
-    /// CPU time of the receiving agent / wall clock.
-    pub receiver_cpu: f64,
-    /// Samples at the receiver, about every 100 ms.
-    pub received: Vec<ReceiverSample>,
-    /// Samples at the sender, about every 100 ms; of the first stream unless a member is a sum.
-    pub sent: Vec<SenderSample>,
-    /// Congestion events of the first stream at the sender: losses and marks, each with the last state before it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub loss_episodes: Vec<LossEpisode>,
-    /// Kernel counters of each of several streams at the sender, in order of connection.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub streams: Vec<StreamReport>,
-    /// Datagram statistics of a UDP flow; null for TCP.
-    pub udp: Option<UdpReport>,
-    /// Segments that the receiver already had (DSACK, RFC 2883), all streams; null if the kernel does not report it.
-    pub needless_retransmits: Option<u64>,
-    /// `SO_SNDBUF` of the first stream at the sender.
-    pub send_buffer_bytes: Option<u64>,
-    /// CPU time of the busiest sending thread / wall clock.
-    pub sender_thread_cpu: Option<f64>,
-    /// CPU time of the busiest receiving thread / wall clock.
-    pub receiver_thread_cpu: Option<f64>,
-    /// Whether the first connection uses window scaling (RFC 7323), according to the sender's kernel.
-    pub sender_window_scaling: Option<bool>,
-    /// Whether the first connection uses window scaling (RFC 7323), according to the receiver's kernel.
-    pub receiver_window_scaling: Option<bool>,
-    /// Options of the first connection, according to the sender's kernel or else the receiver's; absent if neither reports them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub connection: Option<Connection>,
-    /// What limits the flow, with evidence; empty if the record is not valid, and in older records.
-    #[serde(default, deserialize_with = "crate::finding::read")]
-    pub findings: Vec<Finding>,
+    /// What both ends reported.
+    #[serde(flatten)]
+    pub transfer: Transfer,
+}
+
+holds_transfer!(FlowRecord);
+written_in_order! { FlowRecord:
+    from, to, start_ns, rtt_ns, goodput_bps, received_bytes, duration_ns, omit_ns, stream_goodput_bps, retransmits,
+    congestion_control, mss_bytes, window, sender_cpu, receiver_cpu, received, sent, loss_episodes unless is_empty,
+    streams unless is_empty, udp, needless_retransmits, send_buffer_bytes, sender_thread_cpu, receiver_thread_cpu,
+    sender_window_scaling, receiver_window_scaling, connection unless is_none, findings
 }
 
 /// A program that ran on a host.

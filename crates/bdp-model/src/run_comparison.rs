@@ -107,7 +107,7 @@ impl Outcomes {
             let retransmits: Option<u64> = record.flows.iter().map(|f| f.retransmits).sum();
             all.add(&point, Metric::Retransmits, retransmits.map(|n| n as f64));
             let tcp = record.flows.iter().filter(|flow| flow.udp.is_none());
-            let segments = Segments::together(tcp.map(Segments::of_flow));
+            let segments = Segments::together(tcp.map(|flow| Segments::of(flow, flow.received_bytes)));
             all.add(&point, Metric::RetransmitRatio, segments.map(Segments::retransmit_ratio));
             all.add(&point, Metric::LossRatio, record.loss_ratio());
         }
@@ -128,9 +128,9 @@ impl Outcomes {
                 let loaded = direction.rtt_ns.loaded.as_ref().and_then(|s| s.p95.map(|ns| ns as f64));
                 all.add(&point, Metric::RttLoadedP95Ns, loaded);
                 all.add(&point, Metric::Retransmits, direction.retransmits.map(|n| n as f64));
-                let ratio = Segments::of_direction(direction).map(Segments::retransmit_ratio);
+                let ratio = Segments::of(direction, direction.bytes).map(Segments::retransmit_ratio);
                 all.add(&point, Metric::RetransmitRatio, ratio);
-                all.add(&point, Metric::LossRatio, direction.loss_ratio());
+                all.add(&point, Metric::LossRatio, direction.loss_ratio(direction.bytes));
             }
         }
         all

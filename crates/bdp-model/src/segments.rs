@@ -1,7 +1,6 @@
 //! Segments of a TCP flow: how many were sent, retransmitted and lost.
 
-use crate::measurement::DirectionResult;
-use crate::record::{FlowRecord, Record, SenderSample};
+use crate::record::{Record, Transfer};
 
 /// Segment counts of a flow by the sender's kernel: all its streams, omit included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,37 +14,16 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// Returns the counts of a measurement's direction; `None` for UDP, and if the sender's kernel reports no retransmissions.
-    pub fn of_direction(d: &DirectionResult) -> Option<Self> {
-        if d.udp.is_some() {
-            return None;
-        }
-        Self::of(d.retransmits, d.needless_retransmits, &d.sent, d.bytes, d.mss_bytes)
-    }
-
-    /// Returns the counts of a lab flow; `None` for UDP, and if the sender's kernel reports no retransmissions.
-    pub fn of_flow(flow: &FlowRecord) -> Option<Self> {
-        if flow.udp.is_some() {
-            return None;
-        }
-        Self::of(flow.retransmits, flow.needless_retransmits, &flow.sent, flow.received_bytes, flow.mss_bytes)
-    }
-
-    /// If the kernel does not count delivered segments, they are computed from the bytes.
-    fn of(
-        retransmits: Option<u64>,
-        needless: Option<u64>,
-        samples: &[SenderSample],
-        bytes: u64,
-        mss: Option<u64>,
-    ) -> Option<Self> {
-        let retransmitted = retransmits?;
-        let counted = samples.iter().rev().find_map(|sample| sample.delivered).filter(|&n| n > 0);
+    /// Returns the counts of a transfer of so many bytes, from which delivered segments are computed if the kernel does not
+    /// count them; `None` for UDP, and if the sender's kernel reports no retransmissions.
+    pub fn of(transfer: &Transfer, bytes: u64) -> Option<Self> {
+        let retransmitted = transfer.retransmits.filter(|_| transfer.udp.is_none())?;
+        let counted = transfer.sent.iter().rev().find_map(|sample| sample.delivered).filter(|&n| n > 0);
         let delivered = match counted {
             Some(delivered) => delivered,
-            None => bytes.div_ceil(mss.filter(|&mss| mss > 0)?),
+            None => bytes.div_ceil(transfer.mss_bytes.filter(|&mss| mss > 0)?),
         };
-        let lost = needless.map(|needless| retransmitted.saturating_sub(needless));
+        let lost = transfer.needless_retransmits.map(|needless| retransmitted.saturating_sub(needless));
         let sent = (delivered + lost.unwrap_or(retransmitted)).max(retransmitted);
         (sent > 0).then_some(Self { sent, retransmitted, lost })
     }
@@ -74,12 +52,12 @@ impl Segments {
     }
 }
 
-impl DirectionResult {
-    /// Returns datagrams or segments lost / sent; `None` if unknown, or if nothing was sent.
-    pub fn loss_ratio(&self) -> Option<f64> {
+impl Transfer {
+    /// Returns datagrams or segments lost / sent, given the bytes read; `None` if unknown, or if nothing was sent.
+    pub fn loss_ratio(&self, bytes: u64) -> Option<f64> {
         match &self.udp {
             Some(udp) => (udp.sent > 0).then_some(udp.loss_ratio),
-            None => Segments::of_direction(self)?.loss_ratio(),
+            None => Segments::of(self, bytes)?.loss_ratio(),
         }
     }
 }
@@ -89,7 +67,10 @@ impl Record {
     pub fn loss_ratio(&self) -> Option<f64> {
         let (udp, tcp): (Vec<_>, Vec<_>) = self.flows.iter().partition(|flow| flow.udp.is_some());
         match (udp.is_empty(), tcp.is_empty()) {
-            (true, false) => Segments::together(tcp.into_iter().map(Segments::of_flow))?.loss_ratio(),
+            (true, false) => {
+                let each = tcp.into_iter().map(|flow| Segments::of(flow, flow.received_bytes));
+                Segments::together(each)?.loss_ratio()
+            }
             (false, true) => {
                 let all = || udp.iter().filter_map(|flow| flow.udp.as_ref());
                 let sent: u64 = all().map(|udp| udp.sent).sum();
@@ -100,51 +81,43 @@ impl Record {
     }
 }
 
-impl FlowRecord {
-    /// Returns datagrams or segments lost / sent; `None` if unknown, or if nothing was sent.
-    pub fn loss_ratio(&self) -> Option<f64> {
-        match &self.udp {
-            Some(udp) => (udp.sent > 0).then_some(udp.loss_ratio),
-            None => Segments::of_flow(self)?.loss_ratio(),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::SenderSample;
 
-    fn flow(retransmits: Option<u64>, needless: Option<u64>, delivered: Option<u64>) -> FlowRecord {
-        FlowRecord {
+    const BYTES: u64 = 1_448_000;
+
+    fn flow(retransmits: Option<u64>, needless: Option<u64>, delivered: Option<u64>) -> Transfer {
+        Transfer {
             retransmits,
             needless_retransmits: needless,
-            received_bytes: 1_448_000,
             mss_bytes: Some(1448),
             sent: vec![SenderSample { delivered, ..SenderSample::default() }],
-            ..FlowRecord::default()
+            ..Transfer::default()
         }
     }
 
     #[test]
     fn what_was_retransmitted_in_vain_is_no_loss() {
-        let segments = Segments::of_flow(&flow(Some(30), Some(10), Some(980))).unwrap();
+        let segments = Segments::of(&flow(Some(30), Some(10), Some(980)), BYTES).unwrap();
         assert_eq!(segments, Segments { sent: 1000, retransmitted: 30, lost: Some(20) });
         assert_eq!((segments.retransmit_ratio(), segments.loss_ratio()), (0.03, Some(0.02)));
     }
 
     #[test]
     fn a_kernel_that_counts_less_leaves_the_ratio_and_no_loss() {
-        let segments = Segments::of_flow(&flow(Some(250), None, None)).unwrap();
+        let segments = Segments::of(&flow(Some(250), None, None), BYTES).unwrap();
         assert_eq!(segments, Segments { sent: 1250, retransmitted: 250, lost: None });
         assert_eq!((segments.retransmit_ratio(), segments.loss_ratio()), (0.2, None));
-        assert_eq!(Segments::of_flow(&flow(None, None, Some(980))), None);
-        let unknown = FlowRecord { mss_bytes: None, ..flow(Some(1), None, None) };
-        assert_eq!(Segments::of_flow(&unknown), None);
+        assert_eq!(Segments::of(&flow(None, None, Some(980)), BYTES), None);
+        let unknown = Transfer { mss_bytes: None, ..flow(Some(1), None, None) };
+        assert_eq!(Segments::of(&unknown, BYTES), None);
     }
 
     #[test]
     fn several_flows_are_known_together_or_not_at_all() {
-        let one = Segments::of_flow(&flow(Some(30), Some(10), Some(980)));
+        let one = Segments::of(&flow(Some(30), Some(10), Some(980)), BYTES);
         let both = Segments::together([one, one]).unwrap();
         assert_eq!((both.sent, both.lost), (2000, Some(40)));
         assert_eq!(Segments::together([one, None]), None);

@@ -122,9 +122,12 @@ mod tests {
         let flows: Vec<CaseFlow> = transfers.into_iter().map(|one| flow_of(&traffic, 0, one)).collect();
         let came = |after: u64, bytes| FlowRecord {
             start_ns: 1_000_000_000 + after,
-            duration_ns: 5_000_000,
             received_bytes: bytes,
-            retransmits: Some(1),
+            transfer: crate::record::Transfer {
+                duration_ns: 5_000_000,
+                retransmits: Some(1),
+                ..Default::default()
+            },
             ..FlowRecord::default()
         };
         let records = [came(1_000_000, 100), came(20_000_000, 100), came(30_000_000, 99)];

@@ -200,10 +200,10 @@ pub fn csv_of_measurements(measurements: &[(&BTreeMap<String, Value>, &Measureme
         for index in 0..measurement.directions.len().max(1) {
             let direction = measurement.directions.get(index);
             let udp = direction.and_then(|d| d.udp.as_ref());
-            let ratio = direction.and_then(Segments::of_direction).map(Segments::retransmit_ratio);
+            let ratio = direction.and_then(|d| Segments::of(d, d.bytes)).map(Segments::retransmit_ratio);
             let fields = measured(params, measurement, index)
                 .into_iter()
-                .chain(datagrams(udp, direction.and_then(|d| d.loss_ratio())))
+                .chain(datagrams(udp, direction.and_then(|d| d.loss_ratio(d.bytes))))
                 .chain([number(ratio)]);
             text.push_str(&row(fields.chain(own.iter().cloned())));
         }
@@ -305,10 +305,11 @@ pub fn csv(records: &[Record], labels: &Labels) -> String {
         for index in 0..flows {
             let flow = record.flows.get(index);
             let udp = flow.and_then(|flow| flow.udp.as_ref());
-            let ratio = flow.and_then(Segments::of_flow).map(Segments::retransmit_ratio);
+            let ratio =
+                flow.and_then(|flow| Segments::of(flow, flow.received_bytes)).map(Segments::retransmit_ratio);
             let known = fields(record, index)
                 .into_iter()
-                .chain(datagrams(udp, flow.and_then(|flow| flow.loss_ratio())))
+                .chain(datagrams(udp, flow.and_then(|flow| flow.loss_ratio(flow.received_bytes))))
                 .chain(traffic(None))
                 .chain([number(ratio)])
                 .chain(found(flow.and_then(|flow| flow.findings.first())));

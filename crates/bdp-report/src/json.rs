@@ -9,7 +9,7 @@ use bdp_model::hops::PathReport;
 use bdp_model::instrument::Instrument;
 use bdp_model::measurement::Measurement;
 use bdp_model::ping::Ping;
-use bdp_model::record::Record;
+use bdp_model::record::{Record, Transfer};
 use bdp_model::repeated::Repeated;
 use bdp_model::segments::Segments;
 use serde::Serialize;
@@ -150,12 +150,7 @@ pub(crate) fn record_json(record: &Record) -> Value {
     value["fidelity"]["next"] = virtual_clock::command(record).into();
     value["window"]["note"] = worded_shortfall(record.window.note.as_ref());
     for (i, flow) in record.flows.iter().enumerate() {
-        value["flows"][i]["window"]["note"] = worded_shortfall(flow.window.note.as_ref());
-        value["flows"][i]["findings"] = finding::all_json(&flow.findings);
-        let segments = Segments::of_flow(flow);
-        value["flows"][i]["retransmit_ratio"] = value!(segments.map(Segments::retransmit_ratio));
-        value["flows"][i]["loss_ratio"] = value!(flow.loss_ratio());
-        value["flows"][i]["time_spent"] = time_spent::json(Facts::emulated(record, i).as_ref());
+        complete(&mut value["flows"][i], flow, flow.received_bytes, Facts::emulated(record, i));
     }
     value
 }
@@ -165,15 +160,20 @@ pub fn measurement_json(measurement: &Measurement) -> Value {
     let mut value = value!(measurement);
     value["caveats"] = worded(&measurement.caveats);
     for (i, direction) in measurement.directions.iter().enumerate() {
-        value["directions"][i]["window"]["note"] = worded_shortfall(direction.window.note.as_ref());
-        value["directions"][i]["findings"] = finding::all_json(&direction.findings);
-        let segments = Segments::of_direction(direction);
-        value["directions"][i]["retransmit_ratio"] = value!(segments.map(Segments::retransmit_ratio));
-        value["directions"][i]["loss_ratio"] = value!(direction.loss_ratio());
         let facts = Facts::measured(measurement, direction.direction);
-        value["directions"][i]["time_spent"] = time_spent::json(facts.as_ref());
+        complete(&mut value["directions"][i], direction, direction.bytes, facts);
     }
     value
+}
+
+/// Puts a transfer's window shortfall and findings into words, and adds its ratios and the time spent.
+fn complete(value: &mut Value, transfer: &Transfer, bytes: u64, facts: Option<Facts>) {
+    value["window"]["note"] = worded_shortfall(transfer.window.note.as_ref());
+    value["findings"] = finding::all_json(&transfer.findings);
+    let segments = Segments::of(transfer, bytes);
+    value["retransmit_ratio"] = value!(segments.map(Segments::retransmit_ratio));
+    value["loss_ratio"] = value!(transfer.loss_ratio(bytes));
+    value["time_spent"] = time_spent::json(facts.as_ref());
 }
 
 /// Returns the result of `bdp ping`, with caveats in words: `docs/ping.md`, `docs/ping.schema.json`.

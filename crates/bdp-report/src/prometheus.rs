@@ -145,7 +145,8 @@ pub fn prometheus_of_cases(records: &[Record], labels: &Labels, bdp: &str) -> St
         "TCP segments retransmitted, as a share of those sent.",
         each(&|r| {
             let tcp = r.flows.iter().filter(|flow| flow.udp.is_none());
-            Segments::together(tcp.map(Segments::of_flow)).map(Segments::retransmit_ratio)
+            Segments::together(tcp.map(|flow| Segments::of(flow, flow.received_bytes)))
+                .map(Segments::retransmit_ratio)
         }),
     );
     page.family(

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use bdp_flow::transfer::{transfer, window};
 use bdp_lab::LabError;
 use bdp_model::caveat::WindowShortfall;
 use bdp_model::method::WindowMechanism;
@@ -9,7 +10,6 @@ use bdp_model::plain::in_words;
 use bdp_model::record::{Environment, Fidelity, FlowRecord, RECORD_SCHEMA, Record, RttReport, WindowReport};
 use bdp_model::scenario::{CaseFlow, CaseSpec};
 use bdp_model::segment;
-use bdp_model::stats::median;
 use bdp_sys::socket::NO_CONGESTION;
 use bdp_wire::control::{Received, Sent};
 
@@ -17,14 +17,14 @@ use crate::calibrate::{Calibration, fits};
 use crate::window::Means;
 use crate::{RunError, verdict};
 
-/// Returns the record of one flow, without its round trips.
+/// Returns the record of one flow.
 pub(crate) fn flow_record(
     case: &CaseSpec,
     flow: &CaseFlow,
     means: Means,
     calibration: Option<Calibration>,
-    received: Received,
-    sent: Sent,
+    (received, sent): (Received, Sent),
+    (start_ns, rtt_ns): (u64, RttReport),
 ) -> FlowRecord {
     let window = match flow.spec.udp {
         // Datagrams have no window.
@@ -36,32 +36,9 @@ pub(crate) fn flow_record(
     FlowRecord {
         from: flow.from.clone(),
         to: flow.to.clone(),
-        start_ns: flow.start.as_ns(),
-        rtt_ns: RttReport::default(),
-        goodput_bps: received.goodput_bps(),
+        start_ns,
         received_bytes: received.bytes,
-        duration_ns: received.duration_ns,
-        omit_ns: received.counted_from.at_ns,
-        stream_goodput_bps: received.stream_goodput_bps(),
-        retransmits: sent.retransmits,
-        congestion_control: sent.congestion,
-        mss_bytes: sent.mss,
-        window,
-        sender_cpu: sent.cpu,
-        receiver_cpu: received.cpu,
-        received: received.samples,
-        sent: sent.samples,
-        loss_episodes: sent.loss_episodes,
-        streams: sent.streams,
-        udp,
-        needless_retransmits: sent.needless_retransmits,
-        send_buffer_bytes: sent.send_buffer_bytes,
-        sender_thread_cpu: sent.thread_cpu,
-        receiver_thread_cpu: received.thread_cpu,
-        sender_window_scaling: sent.window_scaling,
-        receiver_window_scaling: received.window_scaling,
-        connection: sent.connection.or(received.connection),
-        findings: Vec::new(),
+        transfer: transfer(received, sent, window, rtt_ns, udp),
     }
 }
 
@@ -73,17 +50,16 @@ fn window_report(
     received: &Received,
     sent: &Sent,
 ) -> WindowReport {
-    let mut seen = sent.windows_seen(flow.spec.omit);
-    let on_the_wire = median(&mut seen).map(|w| w as u64);
+    let sizes = window(&flow.spec, received, sent);
     // The MSS of a full segment: senders shrink theirs if the window is smaller.
     let mss = segment::planned_mss(case, flow);
-    let target = match means {
-        Means::Autotuned => None,
-        Means::Receiver { target_bytes } => Some(target_bytes),
-        Means::Path { clamp_bytes } => Some(u64::from(clamp_bytes)),
+    let (method, target) = match means {
+        Means::Autotuned => (WindowMechanism::Autotuned, None),
+        Means::Receiver { target_bytes } => (WindowMechanism::TcpRmem, Some(target_bytes)),
+        Means::Path { clamp_bytes } => (WindowMechanism::PathClamp, Some(u64::from(clamp_bytes))),
     };
-    let reached = target.map(|target| on_the_wire.is_some_and(|seen| fits(seen, target, mss)));
-    let note = (reached == Some(false)).then(|| match (on_the_wire, calibration) {
+    let reached = target.map(|target| sizes.on_the_wire_bytes.is_some_and(|seen| fits(seen, target, mss)));
+    let note = (reached == Some(false)).then(|| match (sizes.on_the_wire_bytes, calibration) {
         (None, _) => WindowShortfall::NoneSeen,
         (Some(seen_bytes), Some(c)) if !fits(c.window_bytes, target.unwrap_or(0), mss) => {
             let (best_bytes, buffer_bytes) = (c.window_bytes, c.buffer_bytes);
@@ -92,19 +68,7 @@ fn window_report(
         (Some(seen_bytes), Some(c)) => WindowShortfall::BelowTwin { seen_bytes, twin_bytes: c.window_bytes },
         (Some(seen_bytes), None) => WindowShortfall::BesideClamp { seen_bytes },
     });
-    WindowReport {
-        asked_bytes: flow.spec.window.map(|w| w.as_bytes()),
-        socket_buffer_bytes: received.receive_buffer_bytes,
-        on_the_wire_bytes: on_the_wire,
-        on_the_wire_max_bytes: seen.last().map(|&w| w as u64),
-        method: match means {
-            Means::Autotuned => WindowMechanism::Autotuned,
-            Means::Receiver { .. } => WindowMechanism::TcpRmem,
-            Means::Path { .. } => WindowMechanism::PathClamp,
-        },
-        reached,
-        note,
-    }
+    WindowReport { method, reached, note, ..sizes }
 }
 
 /// Returns the record of a case that could not run.

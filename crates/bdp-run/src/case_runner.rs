@@ -305,13 +305,13 @@ impl CaseRunner {
             .zip(&plan.means)
             .zip(calibrations)
             .zip(measured.flows)
-            .map(|(((spec, means), calibration), (received, sent))| {
+            .map(|(((spec, means), calibration), ends)| {
+                let received = &ends.0;
                 let start_ns = received
                     .first_byte_at_ns
                     .map_or(spec.start.as_ns(), |at| at.saturating_sub(measured.begun_at_ns));
                 let rtt_ns = rtt_of(spec, &received.counted_within().unwrap_or_default());
-                let record = flow_record(case, spec, *means, *calibration, received, sent);
-                FlowRecord { start_ns, rtt_ns, ..record }
+                flow_record(case, spec, *means, *calibration, ends, (start_ns, rtt_ns))
             })
             .collect();
         let transfers = flows.split_off(case.flows.iter().filter(|flow| flow.transfer.is_none()).count());

@@ -4,7 +4,7 @@ pub use bdp_explain::candidate::{Claim, Grounds};
 use bdp_model::facts::Facts;
 use bdp_model::finding::Finding;
 use bdp_model::measurement::{DirectionResult, Measurement};
-use bdp_model::record::{Record, StreamReport};
+use bdp_model::record::{Record, Transfer};
 
 /// Sets what limits each flow. An emulator that broke its promise may itself be the limit, so an invalid record gets
 /// no findings.
@@ -14,8 +14,7 @@ pub fn record(record: &mut Record) {
     }
     let findings: Vec<_> = (0..record.flows.len()).map(|i| findings(Facts::emulated(record, i))).collect();
     for (flow, findings) in record.flows.iter_mut().zip(findings) {
-        flow.findings = findings;
-        judge_streams(&mut flow.streams, &flow.findings);
+        found(flow, findings);
     }
 }
 
@@ -24,8 +23,7 @@ pub fn measurement(measurement: &mut Measurement) {
     let of = |d: &DirectionResult| findings(Facts::measured(measurement, d.direction));
     let findings: Vec<_> = measurement.directions.iter().map(of).collect();
     for (direction, findings) in measurement.directions.iter_mut().zip(findings) {
-        direction.findings = findings;
-        judge_streams(&mut direction.streams, &direction.findings);
+        found(direction, findings);
     }
 }
 
@@ -44,9 +42,11 @@ fn findings(facts: Option<Facts>) -> Vec<Finding> {
     facts.as_ref().map_or_else(Vec::new, bdp_explain::explain)
 }
 
-/// Sets what limits each of several streams, if that is specific to it.
-fn judge_streams(streams: &mut [StreamReport], findings: &[Finding]) {
-    for stream in streams {
-        stream.limit = bdp_explain::stream::judge(stream, findings.first().map(|finding| finding.limit));
+/// Sets what limits a transfer, and each of several streams if that is specific to it.
+fn found(transfer: &mut Transfer, findings: Vec<Finding>) {
+    let first = findings.first().map(|finding| finding.limit);
+    for stream in &mut transfer.streams {
+        stream.limit = bdp_explain::stream::judge(stream, first);
     }
+    transfer.findings = findings;
 }

@@ -354,11 +354,11 @@ mod tests {
         }
 
         fn measured(&self, run: &str, request: &MeasureRequest) -> Measured {
-            let directions = request.directions.iter().map(|&direction| DirectionResult {
-                direction,
-                goodput_bps: (self.goodput_bps)(request.spec.streams),
-                findings: vec![Finding::new(self.limit, Place::path(), Confidence::High)],
-                ..stored_direction()
+            let directions = request.directions.iter().map(|&direction| {
+                let mut result = DirectionResult { direction, ..stored_direction() };
+                result.goodput_bps = (self.goodput_bps)(request.spec.streams);
+                result.findings = vec![Finding::new(self.limit, Place::path(), Confidence::High)];
+                result
             });
             let measurement = Measurement { directions: directions.collect(), ..Measurement::of(request) };
             Measured { run: Some(run.to_owned()), measurement }

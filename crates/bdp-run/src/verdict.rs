@@ -160,7 +160,7 @@ pub(crate) fn judge(
 
 #[cfg(test)]
 mod tests {
-    use bdp_model::record::{RttReport, RttSummary};
+    use bdp_model::record::{RttReport, RttSummary, Transfer};
     use bdp_model::scenario::Scenario;
     use bdp_model::units::Probability;
 
@@ -172,12 +172,13 @@ mod tests {
         let case = Scenario::parse("t.toml", &text).unwrap().plan(&Default::default()).unwrap().remove(0);
         let route = Route::of(&case, &case.flows[0]).unwrap();
         let rtt = RttSummary { min: 40_000_000, ..RttSummary::default() };
-        let record = FlowRecord {
+        let transfer = Transfer {
             congestion_control: "reno".into(),
             mss_bytes: case.flows[0].spec.udp.is_none().then_some(1448),
             rtt_ns: RttReport { idle: Some(rtt), ..RttReport::default() },
-            ..FlowRecord::default()
+            ..Transfer::default()
         };
+        let record = FlowRecord { transfer, ..FlowRecord::default() };
         let means = Means::Autotuned;
         of_flow(&case, &case.flows[0], &route, means, &record).map(|e| ((e.bps / 1e4).round() / 100.0, e.by))
     }

@@ -6,7 +6,9 @@ use bdp_model::capture::CapturedRtt;
 use bdp_model::connection;
 use bdp_model::facts::{Conversation, End, Facts, OneWay, Role, Source, TimeState};
 use bdp_model::flow::FlowSpec;
-use bdp_model::record::{LossEpisode, ReceiverSample, RttReport, RttSummary, SenderSample, WindowReport};
+use bdp_model::record::{
+    LossEpisode, ReceiverSample, RttReport, RttSummary, SenderSample, Transfer, WindowReport,
+};
 use bdp_model::udp::OneWayDelay;
 use bdp_model::units::{ByteCount, Nanos};
 
@@ -58,35 +60,8 @@ pub(crate) fn of(connection: &Connection, side: usize, ends: [SocketAddr; 2]) ->
         asked: FlowSpec { bytes, interval: Nanos(longest), ..FlowSpec::default() },
         sender: name(ends[side], scaling[0]),
         receiver: name(ends[1 - side], scaling[1]),
-        goodput_bps,
         bytes: way.acked(),
-        duration_ns: took_ns,
-        omit_ns,
-        spread: None,
-        stream_goodput_bps: vec![goodput_bps],
-        window: WindowReport { on_the_wire_bytes: way.window_most, ..WindowReport::default() },
-        rtt: RttReport {
-            // Without a handshake, the smallest round trip of any segment.
-            idle: connection.handshake_ns.or(way.whole.min()).map(once),
-            loaded: way.whole.report().map(|rtt| summary(&rtt)),
-            ..RttReport::default()
-        },
         one_way: one_way(connection, side, &readings, omit_ns),
-        probes: None,
-        probes_lost: None,
-        retransmits: Some(way.retransmissions.segments),
-        needless_retransmits: Some(way.retransmissions.needless_reported),
-        congestion_control: congestion_control(way)
-            .map_or_else(String::new, |guess| guess.like.name().to_owned()),
-        mss_bytes: Some(mss),
-        connection: agreed(connection, side),
-        send_buffer_bytes: None,
-        paced_bps: None,
-        received: readings.iter().map(|(at, reading)| received(*at, reading)).collect(),
-        sent,
-        loss_episodes: episodes(way, from),
-        experiments: Vec::new(),
-        udp: None,
         // A sender that ignores the window scale is blocked when its program seems to pause.
         conversation: connection.conversation(side).map(|all| match scaling {
             [Some(false), Some(true)] => Conversation {
@@ -95,9 +70,30 @@ pub(crate) fn of(connection: &Connection, side: usize, ends: [SocketAddr; 2]) ->
             },
             _ => all,
         }),
-        ceiling: None,
-        both_directions: false,
-        through_tunnel: false,
+        transfer: Transfer {
+            goodput_bps,
+            duration_ns: took_ns,
+            omit_ns,
+            stream_goodput_bps: vec![goodput_bps],
+            window: WindowReport { on_the_wire_bytes: way.window_most, ..WindowReport::default() },
+            rtt_ns: RttReport {
+                // Without a handshake, the smallest round trip of any segment.
+                idle: connection.handshake_ns.or(way.whole.min()).map(once),
+                loaded: way.whole.report().map(|rtt| summary(&rtt)),
+                ..RttReport::default()
+            },
+            retransmits: Some(way.retransmissions.segments),
+            needless_retransmits: Some(way.retransmissions.needless_reported),
+            congestion_control: congestion_control(way)
+                .map_or_else(String::new, |guess| guess.like.name().to_owned()),
+            mss_bytes: Some(mss),
+            connection: agreed(connection, side),
+            received: readings.iter().map(|(at, reading)| received(*at, reading)).collect(),
+            sent,
+            loss_episodes: episodes(way, from),
+            ..Transfer::default()
+        },
+        ..Facts::default()
     })
 }
 

@@ -12,8 +12,8 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     const AGAIN: u64 = 2;
     let last = facts.sent.last()?;
     let mss = facts.mss_bytes?;
-    let idle = facts.rtt.idle.filter(|rtt| rtt.received > 0)?;
-    let small_lost = facts.rtt.loaded.is_some_and(|rtt| rtt.received == 0 && rtt.sent > rtt.in_flight);
+    let idle = facts.rtt_ns.idle.filter(|rtt| rtt.received > 0)?;
+    let small_lost = facts.rtt_ns.loaded.is_some_and(|rtt| rtt.received == 0 && rtt.sent > rtt.in_flight);
     if facts.bytes >= mss
         || last.acked_bytes? >= mss
         || last.unacked? == 0
@@ -22,7 +22,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     {
         return None;
     }
-    let confidence = match facts.rtt.loaded.is_some_and(|rtt| rtt.received > 0) {
+    let confidence = match facts.rtt_ns.loaded.is_some_and(|rtt| rtt.received > 0) {
         true => Confidence::High,
         false => Confidence::Medium,
     };

@@ -49,7 +49,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         return None;
     }
     let least = facts.rtt_least()?;
-    let above = Nanos(facts.rtt.loaded?.answers().p95?).saturating_sub(least);
+    let above = Nanos(facts.rtt_ns.loaded?.answers().p95?).saturating_sub(least);
     let bound = (FLOOR.0 * least.0 as f64).max(FLOOR.1.0 as f64);
     let counted_ns = facts.duration_ns.saturating_sub(facts.omit_ns);
     let is_past_slow_start = facts.sent.iter().any(|s| s.ssthresh.is_some());

@@ -30,7 +30,7 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
     let steady = facts.steadiness().filter(|steady| (STEADY_LEAST..=UNSTEADY).contains(steady))?;
     let of_peak = observed::beside_peak(facts).filter(|evidence| evidence.value <= OF_PEAK)?;
     let (met, of) = facts.probes_that_waited(QUEUE_NOISE)?;
-    let idle = facts.rtt.idle.filter(|rtt| rtt.received > 0)?;
+    let idle = facts.rtt_ns.idle.filter(|rtt| rtt.received > 0)?;
     let spread = idle.answers().p95.unwrap_or(idle.max).saturating_sub(idle.min) as f64;
     if of < MET_QUEUE.1
         || (met as f64) < MET_QUEUE.0 * of as f64

@@ -54,7 +54,8 @@ fn smaller(facts: &Facts) -> Option<f64> {
     /// Headroom over rate x round trip, and in segments.
     const ROOM: (f64, f64) = (1.1, 4.0);
     let (idle, loaded) = (facts.rtt_idle()?, facts.rtt_loaded()?);
-    let longest = facts.rtt.idle.and_then(|rtt| rtt.answers().p95).map_or(idle, |p95| idle.max(Nanos(p95)));
+    let longest =
+        facts.rtt_ns.idle.and_then(|rtt| rtt.answers().p95).map_or(idle, |p95| idle.max(Nanos(p95)));
     let carried =
         |rtt: Nanos| capacity::bytes_at(facts, facts.goodput_bps).map(|b| b * rtt.0 as f64 / idle.0 as f64);
     let window = ROOM.0 * carried(longest)? + ROOM.1 * facts.mss_bytes? as f64;

@@ -85,7 +85,7 @@ fn missing(facts: &Facts) -> Vec<Missing> {
     if facts.rtt_idle().is_none() {
         all.push(Missing::new(Lack::IdleRoundTrip));
     }
-    if facts.rtt.loaded.is_none_or(|rtt| rtt.received == 0) {
+    if facts.rtt_ns.loaded.is_none_or(|rtt| rtt.received == 0) {
         all.push(Missing::new(Lack::LoadedRoundTrip));
     }
     let each_way = facts.one_way.is_some_and(|ways| ways.idle.is_some() && ways.loaded.is_some());

@@ -109,7 +109,7 @@ fn managed(path: &Path<'_>, ecn: bool) -> Option<Discipline> {
     let high = percentile(&mut settled, 95.0)?;
     let once = facts.sent.iter().filter_map(|s| s.srtt_ns).map(waits).fold(0.0, f64::max);
     let probes = facts.own_way_added().or_else(|| {
-        let loaded = facts.rtt.loaded?;
+        let loaded = facts.rtt_ns.loaded?;
         Some(bdp_model::Nanos(loaded.answers().p50.saturating_sub(path.base_ns)))
     })?;
     let noise = path.noise_ns as f64;

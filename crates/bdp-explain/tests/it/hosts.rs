@@ -95,7 +95,7 @@ fn thread_that_never_waits_for_its_socket_is_limited_by_the_processor() {
 fn thread_that_waits_for_its_processor_and_keeps_a_queue_standing_is_not_the_limit() {
     let queued = |srtt_ms: u64, in_flight: u32| {
         let mut facts = receiver_that_waits(0.75);
-        let loaded = facts.rtt.loaded.as_mut().unwrap();
+        let loaded = facts.rtt_ns.loaded.as_mut().unwrap();
         (loaded.p50, loaded.p95) = (srtt_ms * MS, Some((srtt_ms + 1) * MS));
         for (i, sample) in facts.sent.iter_mut().enumerate() {
             (sample.srtt_ns, sample.busy_ns) = (Some(srtt_ms * MS), Some(i as u64 * 100 * MS));

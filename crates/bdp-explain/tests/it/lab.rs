@@ -5,7 +5,7 @@ use bdp_model::facts::Facts;
 use bdp_model::finding::{Action, Cause, Confidence, Fact, Finding, Limit, Place, Quantity, Remedy};
 use bdp_model::record::{
     Environment, Fidelity, FlowRecord, RECORD_SCHEMA, ReceiverSample, Record, RttReport, RttSummary,
-    SenderSample, WindowReport,
+    SenderSample, Transfer, WindowReport,
 };
 use bdp_model::scenario::{CaseSpec, Scenario};
 use bdp_model::udp::UdpReport;
@@ -40,36 +40,39 @@ fn flow(mbps: f64, in_flight: u32, window_bytes: u64, rtt_loaded_ms: u64) -> Flo
     FlowRecord {
         from: "near".to_owned(),
         to: "far".to_owned(),
-        rtt_ns: RttReport {
-            idle: Some(round_trips(20)),
-            loaded: Some(round_trips(rtt_loaded_ms)),
-            ..RttReport::default()
-        },
-        goodput_bps: mbps * 1e6,
+        start_ns: 0,
         received_bytes: bytes_at(100),
-        duration_ns: 10_000 * MS,
-        stream_goodput_bps: vec![mbps * 1e6],
-        retransmits: Some(0),
-        congestion_control: "cubic".to_owned(),
-        mss_bytes: Some(MSS),
-        window: WindowReport { on_the_wire_bytes: Some(window_bytes), ..WindowReport::default() },
-        received: (0..=100)
-            .map(|i| ReceiverSample { at_ns: i * 100 * MS, bytes: bytes_at(i), ..Default::default() })
-            .collect(),
-        sent: (1..=100)
-            .map(|i| SenderSample {
-                at_ns: i * 100 * MS,
-                unacked: Some(in_flight),
-                cwnd: Some(400),
-                snd_wnd_bytes: Some(window_bytes),
-                srtt_ns: Some(rtt_loaded_ms * MS),
-                busy_ns: Some(i * 100 * MS),
-                rwnd_limited_ns: Some(0),
-                sndbuf_limited_ns: Some(0),
-                ..Default::default()
-            })
-            .collect(),
-        ..FlowRecord::default()
+        transfer: Transfer {
+            rtt_ns: RttReport {
+                idle: Some(round_trips(20)),
+                loaded: Some(round_trips(rtt_loaded_ms)),
+                ..RttReport::default()
+            },
+            goodput_bps: mbps * 1e6,
+            duration_ns: 10_000 * MS,
+            stream_goodput_bps: vec![mbps * 1e6],
+            retransmits: Some(0),
+            congestion_control: "cubic".to_owned(),
+            mss_bytes: Some(MSS),
+            window: WindowReport { on_the_wire_bytes: Some(window_bytes), ..WindowReport::default() },
+            received: (0..=100)
+                .map(|i| ReceiverSample { at_ns: i * 100 * MS, bytes: bytes_at(i), ..Default::default() })
+                .collect(),
+            sent: (1..=100)
+                .map(|i| SenderSample {
+                    at_ns: i * 100 * MS,
+                    unacked: Some(in_flight),
+                    cwnd: Some(400),
+                    snd_wnd_bytes: Some(window_bytes),
+                    srtt_ns: Some(rtt_loaded_ms * MS),
+                    busy_ns: Some(i * 100 * MS),
+                    rwnd_limited_ns: Some(0),
+                    sndbuf_limited_ns: Some(0),
+                    ..Default::default()
+                })
+                .collect(),
+            ..Transfer::default()
+        },
     }
 }
 
@@ -199,7 +202,7 @@ fn flows_that_meet_on_a_link_load_both_directions_while_both_last() {
 #[test]
 fn datagrams_that_all_came_are_told_from_what_a_measurement_could_do() {
     let case = case(&format!("{LINK}[flow]\nprotocol = 'udp'\nrate = '5M'"));
-    let datagrams = FlowRecord {
+    let datagrams = Transfer {
         mss_bytes: None,
         sent: Vec::new(),
         udp: Some(UdpReport {
@@ -210,9 +213,9 @@ fn datagrams_that_all_came_are_told_from_what_a_measurement_could_do() {
             received: 4245,
             ..UdpReport::default()
         }),
-        ..flow(5.0, 0, 0, 20)
+        ..flow(5.0, 0, 0, 20).transfer
     };
-    let finding = found(case, datagrams);
+    let finding = found(case, FlowRecord { transfer: datagrams, ..flow(5.0, 0, 0, 20) });
     // The lab searches no rate.
     assert_eq!((finding.limit, &finding.remedy), (Limit::AskedRate, &None));
     let of_ceiling = finding.observed(Fact::OfCeilingInDatagrams).unwrap();

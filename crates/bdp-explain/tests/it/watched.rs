@@ -4,8 +4,7 @@ use bdp_explain::explain;
 use bdp_model::facts::{Conversation, End, Facts, Role, Source, Stretch, TimeSpent, TimeState};
 use bdp_model::finding::fact;
 use bdp_model::finding::{Confidence, Fact, Finding, Lack, Limit};
-use bdp_model::flow::FlowSpec;
-use bdp_model::record::{ReceiverSample, RttReport, SenderSample, WindowReport};
+use bdp_model::record::{ReceiverSample, SenderSample, Transfer};
 
 const MS: u64 = 1_000_000;
 
@@ -21,36 +20,23 @@ fn facts(sent: Vec<SenderSample>, received: Vec<ReceiverSample>, state: TimeStat
     };
     Facts {
         source: Source::Watched,
-        asked: FlowSpec::default(),
         sender,
         receiver,
-        goodput_bps: 10e6,
         bytes: 6_250_000,
-        duration_ns: 5000 * MS,
-        omit_ns: 0,
-        spread: None,
-        stream_goodput_bps: vec![10e6],
-        window: WindowReport::default(),
-        rtt: RttReport::default(),
-        one_way: None,
-        probes: None,
-        probes_lost: None,
-        retransmits: Some(0),
-        needless_retransmits: Some(0),
-        congestion_control: "cubic".to_owned(),
-        mss_bytes: (!sent.is_empty()).then_some(1448),
-        send_buffer_bytes: None,
-        paced_bps: None,
-        received,
-        sent,
-        loss_episodes: Vec::new(),
-        experiments: Vec::new(),
-        connection: None,
-        udp: None,
         conversation: Some(conversation(spent)),
-        ceiling: None,
-        both_directions: false,
-        through_tunnel: false,
+        transfer: Transfer {
+            goodput_bps: 10e6,
+            duration_ns: 5000 * MS,
+            stream_goodput_bps: vec![10e6],
+            retransmits: Some(0),
+            needless_retransmits: Some(0),
+            congestion_control: "cubic".to_owned(),
+            mss_bytes: (!sent.is_empty()).then_some(1448),
+            received,
+            sent,
+            ..Transfer::default()
+        },
+        ..Facts::default()
     }
 }
 

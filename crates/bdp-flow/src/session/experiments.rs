@@ -77,8 +77,7 @@ fn carry_out(rounds: &mut Rounds<'_, '_>, request: &MeasureRequest, order: &Orde
     rounds.peer.await_probes(first.counted().end, &mut rounds.context)?;
     let rtt = rounds.rtt(&first);
     let udp = datagrams::report(&asked, way, &first.received, &first.sent, None);
-    let result = outcome::result(&asked, way, first.received, first.sent, rtt)?;
-    let result = DirectionResult { udp, ..result };
+    let result = outcome::result(&asked, way, first.received, first.sent, rtt, udp)?;
     let test = Measurement { directions: vec![result], ..Measurement::of(&asked) };
     let paused = Facts::measured(&test, way).and_then(|facts| facts.host_pause());
     let least = Nanos((PAUSED * test.directions[0].duration_ns as f64) as u64);

@@ -9,10 +9,12 @@ use bdp_model::method::{EndReason, WindowMechanism};
 use bdp_model::record::{RttReport, WindowReport};
 use bdp_model::stats::median;
 use bdp_model::threshold::{BUSY_THREAD, LONG_ENOUGH};
+use bdp_model::udp::UdpReport;
 use bdp_model::units::{ByteCount, Nanos, Rate};
 use bdp_wire::control::{Received, Sent};
 
 use crate::error::{FlowError, Result};
+use crate::transfer;
 
 /// Returns one direction's result; findings are added elsewhere.
 pub fn result(
@@ -21,6 +23,7 @@ pub fn result(
     received: Received,
     sent: Sent,
     rtt_ns: RttReport,
+    udp: Option<UdpReport>,
 ) -> Result<DirectionResult> {
     let spec = &request.spec;
     check(request, way, &received, &sent)?;
@@ -28,52 +31,30 @@ pub fn result(
     let moved = sent.datagrams.as_ref().map_or(received.bytes, |d| d.sent * d.payload_bytes);
     let all_sent = spec.bytes.is_some_and(|b| moved >= b.as_bytes());
     let is_complete = all_sent && (received.ended == EndReason::Closed || sent.datagrams.is_some());
+    let window = match spec.udp {
+        // Datagrams have no window.
+        Some(_) => WindowReport::default(),
+        None => window(request, &received, &sent),
+    };
     Ok(DirectionResult {
         direction: way,
-        goodput_bps: received.goodput_bps(),
         bytes: received.bytes,
-        duration_ns: received.duration_ns,
-        omit_ns: received.counted_from.at_ns,
         settled: None,
         spread: spread(&received),
-        stream_goodput_bps: received.stream_goodput_bps(),
-        window: match spec.udp {
-            // Datagrams have no window.
-            Some(_) => WindowReport::default(),
-            None => window(request, &received, &sent),
-        },
-        rtt_ns,
         responsiveness_rpm: None,
         each_way_ns: None,
         responsiveness: None,
         latency_parts_ns: None,
         probes: None,
-        retransmits: sent.retransmits,
-        needless_retransmits: sent.needless_retransmits,
-        congestion_control: sent.congestion,
-        mss_bytes: sent.mss,
-        send_buffer_bytes: sent.send_buffer_bytes,
-        sender_cpu: sent.cpu,
-        receiver_cpu: received.cpu,
-        sender_thread_cpu: sent.thread_cpu,
-        receiver_thread_cpu: received.thread_cpu,
-        sender_window_scaling: sent.window_scaling,
-        receiver_window_scaling: received.window_scaling,
-        connection: sent.connection.or(received.connection),
-        send_method: sent.method,
-        send_methods_tried: sent.tried,
-        receive_method: received.method,
+        send_method: sent.method.clone(),
+        send_methods_tried: sent.tried.clone(),
+        receive_method: received.method.clone(),
         sender_threads: sent.threads,
         receiver_threads: received.threads,
-        payload_check: received.check,
-        ended: if is_complete { EndReason::Bytes } else { received.ended },
-        received: received.samples,
-        sent: sent.samples,
-        loss_episodes: sent.loss_episodes,
-        streams: sent.streams,
-        findings: Vec::new(),
+        payload_check: received.check.clone(),
+        ended: if is_complete { EndReason::Bytes } else { received.ended.clone() },
         pacing: None,
-        udp: None,
+        transfer: transfer::transfer(received, sent, window, rtt_ns, udp),
     })
 }
 
@@ -144,31 +125,24 @@ fn spread(received: &Received) -> Option<IntervalSpread> {
 }
 
 fn window(request: &MeasureRequest, received: &Received, sent: &Sent) -> WindowReport {
-    let mut seen = sent.windows_seen(request.spec.omit);
+    let sizes = transfer::window(&request.spec, received, sent);
     // The scale shifts every window to the left by this many bits (RFC 7323, section 2.3).
+    let seen = sent.windows_seen(request.spec.omit);
     let unit = 1 << seen.iter().map(|&w| (w as u64).trailing_zeros()).min().unwrap_or(0);
-    let on_the_wire = median(&mut seen).map(|w| w as u64);
-    let asked = request.spec.window.map(|w| w.as_bytes());
+    let mss = sent.mss.unwrap_or(1448);
     let reached =
-        asked.map(|asked| on_the_wire.is_some_and(|seen| fits(seen, asked, sent.mss.unwrap_or(1448))));
-    let note = asked.filter(|_| reached == Some(false)).map(|asked| match on_the_wire {
-        None => WindowShortfall::Unreported,
-        Some(seen) => why_not(seen, asked, unit, received.receive_buffer_bytes),
-    });
+        sizes.asked_bytes.map(|asked| sizes.on_the_wire_bytes.is_some_and(|seen| fits(seen, asked, mss)));
+    let note =
+        sizes.asked_bytes.filter(|_| reached == Some(false)).map(|asked| match sizes.on_the_wire_bytes {
+            None => WindowShortfall::Unreported,
+            Some(seen) => why_not(seen, asked, unit, received.receive_buffer_bytes),
+        });
     let method = match (request.spec.window, request.spec.socket_buffer) {
         (Some(_), _) => WindowMechanism::SocketClamp,
         (None, Some(_)) => WindowMechanism::ReceiveBuffer,
         (None, None) => WindowMechanism::Autotuned,
     };
-    WindowReport {
-        asked_bytes: asked,
-        socket_buffer_bytes: received.receive_buffer_bytes,
-        on_the_wire_bytes: on_the_wire,
-        on_the_wire_max_bytes: seen.last().map(|&w| w as u64),
-        method,
-        reached,
-        note,
-    }
+    WindowReport { method, reached, note, ..sizes }
 }
 
 /// Returns what keeps a window from the requested size, as far as known.
@@ -341,7 +315,7 @@ mod tests {
         let sent = Sent { send_buffer_bytes: Some(8 << 20), ..Default::default() };
         let of = |request: &MeasureRequest, reads| {
             let rtt = RttReport::default();
-            let found = result(request, Direction::To, received(reads), sent.clone(), rtt).unwrap();
+            let found = result(request, Direction::To, received(reads), sent.clone(), rtt, None).unwrap();
             cut_buffers(request, &found).collect::<Vec<_>>()
         };
         // The kernel reads twice what it took: 208 KiB of net.core.rmem_max.

@@ -158,12 +158,11 @@ impl Rounds<'_, '_> {
             self.context.caveats.extend(caveats);
             let clocks = clocks.map(|clocks| (clocks, carried));
             let udp = datagrams::report(request, way, &received, &sent, clocks);
-            let result = outcome::result(request, way, received, sent, rtt);
+            let result = outcome::result(request, way, received, sent, rtt, udp);
             let result = self.context.reporter.unless_cut_short(result)?;
             let latency_parts_ns = series.as_ref().and_then(LatencyParts::of);
             results.push(DirectionResult {
                 settled: settled.filter(|_| !was_cut_short),
-                udp,
                 responsiveness_rpm,
                 each_way_ns,
                 latency_parts_ns,

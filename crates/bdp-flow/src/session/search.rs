@@ -4,7 +4,7 @@
 use bdp_model::measurement::{Direction, DirectionResult, MeasureRequest};
 use bdp_model::method::EndReason;
 use bdp_model::rate_search::{RateSearcher, Step};
-use bdp_model::udp::{RateSearch, SearchEnd, Trial, UdpReport};
+use bdp_model::udp::{RateSearch, SearchEnd, Trial};
 use bdp_model::units::Nanos;
 
 use super::datagrams;
@@ -126,10 +126,9 @@ fn rate_bps(bytes: u64, duration_ns: u64) -> f64 {
     bytes as f64 * 8e9 / duration_ns.max(1) as f64
 }
 
-fn with_trials(held: Vec<DirectionResult>, trials: &[Trial], end: SearchEnd) -> Vec<DirectionResult> {
-    let add = |result: DirectionResult| {
-        let udp = result.udp.map(|udp| UdpReport { trials: trials.to_vec(), search: Some(end), ..udp });
-        DirectionResult { udp, ..result }
-    };
-    held.into_iter().map(add).collect()
+fn with_trials(mut held: Vec<DirectionResult>, trials: &[Trial], end: SearchEnd) -> Vec<DirectionResult> {
+    for udp in held.iter_mut().filter_map(|result| result.udp.as_mut()) {
+        (udp.trials, udp.search) = (trials.to_vec(), Some(end));
+    }
+    held
 }

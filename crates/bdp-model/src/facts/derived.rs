@@ -92,14 +92,14 @@ impl Facts {
 
     /// Median round trip before the load.
     pub fn rtt_idle(&self) -> Option<Nanos> {
-        let idle = self.rtt.idle.filter(|rtt| rtt.received > 0)?;
+        let idle = self.rtt_ns.idle.filter(|rtt| rtt.received > 0)?;
         Some(Nanos(if self.probes_fill_a_way() { idle.min } else { idle.answers().p50 }))
     }
 
     /// Median round trip under load, of the probes or as smoothed by the sender's kernel, whichever is smaller: an end
     /// that is slow to answer lengthens either.
     pub fn rtt_loaded(&self) -> Option<Nanos> {
-        let probed = self.rtt.loaded.filter(|rtt| rtt.received > 0).map(|rtt| Nanos(rtt.answers().p50));
+        let probed = self.rtt_ns.loaded.filter(|rtt| rtt.received > 0).map(|rtt| Nanos(rtt.answers().p50));
         let mut smoothed: Vec<f64> =
             self.sent_after_omit().filter_map(|s| s.srtt_ns).map(|ns| ns as f64).collect();
         let smoothed = percentile(&mut smoothed, 50.0).map(|ns| Nanos(ns as u64));
@@ -108,8 +108,8 @@ impl Facts {
 
     /// Round trip added by load, 95th percentile; `None` if either round trip is unknown.
     pub fn rtt_added_p95(&self) -> Option<Nanos> {
-        let idle = self.rtt.idle.filter(|rtt| rtt.received > 0)?;
-        Some(Nanos(self.rtt.loaded?.answers().p95?).saturating_sub(Nanos(idle.answers().p95?)))
+        let idle = self.rtt_ns.idle.filter(|rtt| rtt.received > 0)?;
+        Some(Nanos(self.rtt_ns.loaded?.answers().p95?).saturating_sub(Nanos(idle.answers().p95?)))
     }
 
     /// Goodput of the stream that the samples belong to.
@@ -145,7 +145,7 @@ impl Facts {
     pub fn queue_of(&self, share: f64) -> Option<Queue> {
         let idle = self.rtt_idle()?;
         // Without probes the delay of other packets is unknown.
-        self.rtt.loaded.filter(|rtt| rtt.received > 0)?;
+        self.rtt_ns.loaded.filter(|rtt| rtt.received > 0)?;
         let round_trip = self.rtt_loaded()?.saturating_sub(idle);
         let queue = match self.own_way_added() {
             // An end that is slow to answer lengthens only its own probes.
@@ -163,7 +163,7 @@ impl Facts {
         const SHARE: f64 = 0.05;
         /// Share of the probes that waited, and their smallest number.
         const WAITED: (f64, usize) = (0.95, 10);
-        let spread = self.rtt.idle.map(|idle| {
+        let spread = self.rtt_ns.idle.map(|idle| {
             let answers = idle.answers();
             answers.p95.unwrap_or(answers.p50).saturating_sub(idle.min)
         });
@@ -173,7 +173,7 @@ impl Facts {
         match self.probes_that_waited(QUEUE_NOISE) {
             Some((waited, of)) => stands(SHARE) && of >= WAITED.1 && waited as f64 >= WAITED.0 * of as f64,
             // Without a series, the shortest round trip must have waited.
-            None => self.rtt.loaded.zip(self.rtt_idle()).is_some_and(|(loaded, idle)| {
+            None => self.rtt_ns.loaded.zip(self.rtt_idle()).is_some_and(|(loaded, idle)| {
                 stands(QUEUE_SHARE) && loaded.received > 0 && loaded.min >= (idle + QUEUE_NOISE).as_ns()
             }),
         }
@@ -202,9 +202,9 @@ impl Facts {
     /// a queue of their own, and their minimum is the path's.
     pub fn probes_fill_a_way(&self) -> bool {
         let both = self
-            .rtt
+            .rtt_ns
             .idle
-            .zip(self.rtt.loaded)
+            .zip(self.rtt_ns.loaded)
             .filter(|(idle, loaded)| idle.received.min(loaded.received) > 0);
         both.is_some_and(|(idle, loaded)| {
             let (idle, loaded) = (idle.answers().p50 as f64, loaded.answers().p50 as f64);

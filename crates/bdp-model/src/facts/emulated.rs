@@ -17,45 +17,16 @@ impl Facts {
         Some(Self {
             source: Source::Emulated,
             asked: planned.spec.clone(),
-            sender: End {
-                cpu: flow.sender_cpu,
-                thread_cpu: flow.sender_thread_cpu,
-                window_scaling: flow.sender_window_scaling,
-                ..end(record, &flow.from)
-            },
-            receiver: End {
-                cpu: flow.receiver_cpu,
-                thread_cpu: flow.receiver_thread_cpu,
-                window_scaling: flow.receiver_window_scaling,
-                ..end(record, &flow.to)
-            },
-            goodput_bps: flow.goodput_bps,
+            sender: end(record, &flow.from).sending(flow),
+            receiver: end(record, &flow.to).receiving(flow),
             bytes: flow.received_bytes,
-            duration_ns: flow.duration_ns,
-            omit_ns: flow.omit_ns,
-            spread: None,
-            stream_goodput_bps: flow.stream_goodput_bps.clone(),
-            window: flow.window.clone(),
-            rtt: flow.rtt_ns.clone(),
+            transfer: flow.transfer.clone(),
             one_way: one_way(record, flow),
             probes: probes(record, flow),
             probes_lost: probes_lost(record, flow),
-            retransmits: flow.retransmits,
-            needless_retransmits: flow.needless_retransmits,
-            congestion_control: flow.congestion_control.clone(),
-            mss_bytes: flow.mss_bytes,
-            connection: flow.connection,
-            send_buffer_bytes: flow.send_buffer_bytes,
-            paced_bps: None,
-            received: flow.received.clone(),
-            sent: flow.sent.clone(),
-            loss_episodes: flow.loss_episodes.clone(),
-            experiments: Vec::new(),
-            udp: flow.udp.clone(),
-            conversation: None,
             ceiling: ceiling(&record.case, planned, flow).filter(|_| !record.ceiling_unknown),
             both_directions: meets_data(&record.case, index),
-            through_tunnel: false,
+            ..Self::default()
         })
     }
 }

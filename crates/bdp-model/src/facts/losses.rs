@@ -97,7 +97,7 @@ impl Facts {
     /// The smallest round trip of the probes before the load and of the sender's kernel.
     pub fn rtt_least(&self) -> Option<Nanos> {
         let kernel = self.sent.iter().filter_map(|s| s.min_rtt_ns).min();
-        let probes = self.rtt.idle.filter(|rtt| rtt.received > 0).map(|rtt| rtt.min);
+        let probes = self.rtt_ns.idle.filter(|rtt| rtt.received > 0).map(|rtt| rtt.min);
         kernel.into_iter().chain(probes).filter(|&ns| ns > 0).min().map(Nanos)
     }
 
@@ -143,7 +143,7 @@ impl Facts {
         match self.probes_lost {
             Some(lost) => Some((lost.own_way, lost.known)),
             None => {
-                self.rtt.loaded.map(|loaded| (loaded.lost(), loaded.sent.saturating_sub(loaded.in_flight)))
+                self.rtt_ns.loaded.map(|loaded| (loaded.lost(), loaded.sent.saturating_sub(loaded.in_flight)))
             }
         }
     }
@@ -168,7 +168,7 @@ impl Facts {
             let known = probes.sent.saturating_sub(probes.in_flight);
             (known >= PROBES_MIN).then(|| probes.lost() as f64 / known as f64)
         };
-        Some((share(self.rtt.idle?)?, share(self.rtt.loaded?)?))
+        Some((share(self.rtt_ns.idle?)?, share(self.rtt_ns.loaded?)?))
     }
 
     /// Probes under load with a round trip longer than before the load by this much, and all answered ones; `None` without a series of them.
@@ -227,7 +227,7 @@ impl Facts {
     fn probes_within(&self, from_ns: u64, until_ns: u64) -> Option<(usize, usize)> {
         // The median and a quarter more: the gap's own probes are among the slowest.
         let rtt =
-            self.rtt_idle()?.as_ns().max(self.rtt.loaded.map_or(0, |loaded| 5 * loaded.answers().p50 / 4));
+            self.rtt_idle()?.as_ns().max(self.rtt_ns.loaded.map_or(0, |loaded| 5 * loaded.answers().p50 / 4));
         let (from, until) = (i64::try_from(from_ns + rtt).ok()?, i64::try_from(until_ns).ok()?);
         let sent = self
             .probes

@@ -22,19 +22,19 @@ pub use steps::Step;
 pub use time::{Stretch, TimeSpent, TimeState, Waits};
 pub use window_use::WindowUse;
 
-use crate::connection::Connection;
 use crate::experiment::Experiment;
 use crate::flow::FlowSpec;
-use crate::measurement::{Ceiling, Direction, DirectionResult, HostFacts, IntervalSpread, Measurement};
+use crate::measurement::{Ceiling, Direction, HostFacts, IntervalSpread, Measurement};
 use crate::one_way::{EachWay, EachWayReport};
 use crate::probes::{LostEachWay, ProbeSeries};
-use crate::record::{LossEpisode, ReceiverSample, RttReport, SenderSample, WindowReport};
-use crate::udp::{OneWayDelay, UdpReport};
+use crate::record::{Transfer, holds_transfer};
+use crate::udp::OneWayDelay;
 
 /// The source of a transfer, which determines how it is reconfigured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Source {
     /// A measurement between two hosts, with its options.
+    #[default]
     Measured,
     /// A lab scenario, with its keys.
     Emulated,
@@ -63,6 +63,28 @@ pub struct End {
     pub method: String,
     /// The socket of a watched end.
     pub socket: Option<SocketFacts>,
+}
+
+impl End {
+    /// Adds what the sender of a transfer reported of itself.
+    fn sending(self, transfer: &Transfer) -> Self {
+        Self {
+            cpu: transfer.sender_cpu,
+            thread_cpu: transfer.sender_thread_cpu,
+            window_scaling: transfer.sender_window_scaling,
+            ..self
+        }
+    }
+
+    /// Adds what the receiver of a transfer reported of itself.
+    fn receiving(self, transfer: &Transfer) -> Self {
+        Self {
+            cpu: transfer.receiver_cpu,
+            thread_cpu: transfer.receiver_thread_cpu,
+            window_scaling: transfer.receiver_window_scaling,
+            ..self
+        }
+    }
 }
 
 /// One-way delay of the data, from its sender to its receiver.
@@ -121,7 +143,7 @@ impl ProbesLost {
 }
 
 /// The facts of one transfer.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Facts {
     /// The source of the transfer.
     pub source: Source,
@@ -131,52 +153,22 @@ pub struct Facts {
     pub sender: End,
     /// The receiving end.
     pub receiver: End,
-    /// Bytes read by the receiver x 8 / time, after omit.
-    pub goodput_bps: f64,
     /// Bytes read by the receiver, omit included.
     pub bytes: u64,
-    /// From the first byte read to the last sample.
-    pub duration_ns: u64,
-    /// The omitted beginning, which does not count in the goodput.
-    pub omit_ns: u64,
+    /// Its results.
+    pub transfer: Transfer,
     /// Distribution of the goodput of the intervals after omit.
     pub spread: Option<IntervalSpread>,
-    /// Goodput of each stream after omit, in order of connection.
-    pub stream_goodput_bps: Vec<f64>,
-    /// The window of the first stream.
-    pub window: WindowReport,
-    /// Round trips of parallel probes, before the load and during it.
-    pub rtt: RttReport,
-    /// One-way delays of the same probes; `None` if the other end's times are unknown.
+    /// One-way delays of its probes; `None` if the other end's times are unknown.
     pub one_way: Option<OneWay>,
     /// The individual probes, timed since the flow's first byte; `None` if none were sent, and for older runs.
     pub probes: Option<ProbeSeries>,
     /// Lost probes by direction; `None` if the far end does not count them.
     pub probes_lost: Option<ProbesLost>,
-    /// Retransmitted segments, all streams.
-    pub retransmits: Option<u64>,
-    /// Retransmitted segments that the receiver already had (DSACK, RFC 2883).
-    pub needless_retransmits: Option<u64>,
-    /// Congestion control as read back from the sending socket.
-    pub congestion_control: String,
-    /// Payload bytes of a full segment.
-    pub mss_bytes: Option<u64>,
-    /// Options in use on the first connection: SACK, timestamps, ECN, window shifts.
-    pub connection: Option<Connection>,
-    /// `SO_SNDBUF` of the first stream at the sender.
-    pub send_buffer_bytes: Option<u64>,
     /// Rate limit of each stream, bit/s.
     pub paced_bps: Option<u64>,
-    /// The receiver's samples.
-    pub received: Vec<ReceiverSample>,
-    /// The sender's samples.
-    pub sent: Vec<SenderSample>,
-    /// Congestion events of the first stream at the sender.
-    pub loss_episodes: Vec<LossEpisode>,
     /// Short experiments after the transfer, each with one change.
     pub experiments: Vec<Experiment>,
-    /// Results of a datagram transfer.
-    pub udp: Option<UdpReport>,
     /// The conversation seen in a capture: turns and waits.
     pub conversation: Option<Conversation>,
     /// The most that the path can carry.
@@ -186,6 +178,8 @@ pub struct Facts {
     /// Whether a program on the path terminates TCP connections, so that the figures are not the path's.
     pub through_tunnel: bool,
 }
+
+holds_transfer!(Facts);
 
 impl Facts {
     /// Returns the facts of one direction of a measurement; `None` if it was not measured.
@@ -198,65 +192,35 @@ impl Facts {
             Direction::From => (far, near),
         };
         let request = &measurement.request;
+        let mut transfer = d.transfer.clone();
+        transfer.rtt_ns.idle = transfer.rtt_ns.idle.or(measurement.rtt_idle_ns);
+        let end = |(name, host): (String, &HostFacts)| End { name, host: host.clone(), ..End::default() };
         Some(Self {
             source: Source::Measured,
             asked: request.spec.clone(),
-            sender: sending_end(sender, d),
-            receiver: receiving_end(receiver, d),
-            goodput_bps: d.goodput_bps,
+            sender: End {
+                threads: d.sender_threads,
+                method: d.send_method.to_string(),
+                ..end(sender).sending(d)
+            },
+            receiver: End {
+                threads: d.receiver_threads,
+                method: d.receive_method.to_string(),
+                ..end(receiver).receiving(d)
+            },
             bytes: d.bytes,
-            duration_ns: d.duration_ns,
-            omit_ns: d.omit_ns,
+            transfer,
             spread: d.spread,
-            stream_goodput_bps: d.stream_goodput_bps.clone(),
-            window: d.window.clone(),
-            rtt: RttReport { idle: d.rtt_ns.idle.or(measurement.rtt_idle_ns), ..d.rtt_ns.clone() },
             one_way: d.each_way_ns.map(|ways| OneWay::of(ways, way)),
             probes: d.probes.clone(),
             probes_lost: d.probes.as_ref().and_then(|probes| ProbesLost::of(probes, way)),
-            retransmits: d.retransmits,
-            needless_retransmits: d.needless_retransmits,
-            congestion_control: d.congestion_control.clone(),
-            mss_bytes: d.mss_bytes,
-            connection: d.connection,
-            send_buffer_bytes: d.send_buffer_bytes,
             paced_bps: d.pacing.as_ref().map(|pacing| pacing.rate_bps).or(request.spec.pacing_bps),
-            received: d.received.clone(),
-            sent: d.sent.clone(),
-            loss_episodes: d.loss_episodes.clone(),
             experiments: measurement.experiments.iter().filter(|e| e.direction == way).cloned().collect(),
-            udp: d.udp.clone(),
             conversation: None,
             ceiling: measurement.ceiling.clone(),
             both_directions: request.bidirectional && measurement.directions.len() > 1,
             through_tunnel: request.ssh.as_ref().is_some_and(|ssh| ssh.through),
         })
-    }
-}
-
-fn sending_end((name, host): (String, &HostFacts), d: &DirectionResult) -> End {
-    End {
-        name,
-        host: host.clone(),
-        cpu: d.sender_cpu,
-        thread_cpu: d.sender_thread_cpu,
-        threads: d.sender_threads,
-        window_scaling: d.sender_window_scaling,
-        method: d.send_method.to_string(),
-        socket: None,
-    }
-}
-
-fn receiving_end((name, host): (String, &HostFacts), d: &DirectionResult) -> End {
-    End {
-        name,
-        host: host.clone(),
-        cpu: d.receiver_cpu,
-        thread_cpu: d.receiver_thread_cpu,
-        threads: d.receiver_threads,
-        window_scaling: d.receiver_window_scaling,
-        method: d.receive_method.to_string(),
-        socket: None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Report on lab records: one case, a sweep, repetitions, or several scenarios.
 
 use bdp_model::finding::Limit;
-use bdp_model::record::{FlowRecord, ProgramEnd, ProgramRecord, Record};
+use bdp_model::record::{ProgramEnd, ProgramRecord, Record};
 use bdp_model::units::format_bps;
 
 use super::conditions;
@@ -127,7 +127,10 @@ fn one(m: &mut Markup, point: &Point<'_>) {
                 }
             }
             let opening = "This test emulated a network path on one computer, sent data over it and measured how fast it arrived.";
-            let described: Vec<Described<'_>> = record.flows.iter().map(described).collect();
+            let flows = record.flows.iter();
+            let described: Vec<_> = flows
+                .map(|flow| Described { from: &flow.from, to: &flow.to, transfer: &flow.transfer })
+                .collect();
             let mut sentences = vec![opening.to_owned()];
             sentences.extend(plain_language::sentences(&described));
             plain_language::write(m, &sentences);
@@ -146,16 +149,6 @@ fn one(m: &mut Markup, point: &Point<'_>) {
         m.leaf("h2", &[], "Repetitions");
         repetitions::table(m, std::slice::from_ref(point));
         figure.write(m);
-    }
-}
-
-fn described(flow: &FlowRecord) -> Described<'_> {
-    Described {
-        from: &flow.from,
-        to: &flow.to,
-        goodput_bps: flow.goodput_bps,
-        finding: flow.findings.first(),
-        rtt: &flow.rtt_ns,
     }
 }
 

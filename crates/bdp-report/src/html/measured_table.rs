@@ -23,6 +23,15 @@ pub(super) fn ends<'a>(m: &'a Measurement) -> [&'a str; 2] {
     [near, other.unwrap_or("far end")]
 }
 
+/// Returns the names of the sender and the receiver.
+pub(super) fn from_to(m: &Measurement, way: Direction) -> [&str; 2] {
+    let [near, far] = ends(m);
+    match way {
+        Direction::To => [near, far],
+        Direction::From => [far, near],
+    }
+}
+
 /// `→ ams1`, `← ams1`.
 pub(super) fn arrow(m: &Measurement, way: Direction) -> String {
     let [_, far] = ends(m);

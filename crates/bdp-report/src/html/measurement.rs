@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::lab::charts;
 pub use super::measured_table::Varied;
-use super::measured_table::{Columns, arrow, ends, quantiles};
+use super::measured_table::{Columns, arrow, ends, from_to, quantiles};
 use super::page::{About, page};
 use super::plain_language::{self, Described};
 use super::repetitions::{self, Row};
@@ -148,17 +148,13 @@ fn alike(m: &mut Markup, runs: &[&Measurement]) {
 /// Describes, for readers who are not network engineers, the measurement, what limits each direction and what to do.
 fn in_plain_language(m: &mut Markup, runs: &[&Measurement], ways: &[Direction]) {
     let all: Vec<_> = ways.iter().filter_map(|&way| typical(runs, way)).collect();
-    let transfers: Vec<Transfer<'_>> =
-        all.iter().map(|(run, direction)| Transfer::of_direction(run, direction)).collect();
     let [(first, _), ..] = all.as_slice() else { return };
     let [near, far] = ends(first);
-    let described: Vec<Described<'_>> = (all.iter().zip(&transfers))
-        .map(|((_, direction), transfer)| Described {
-            from: transfer.from,
-            to: transfer.to,
-            goodput_bps: direction.goodput_bps,
-            finding: direction.findings.first(),
-            rtt: &direction.rtt_ns,
+    let described: Vec<_> = all
+        .iter()
+        .map(|(run, direction)| {
+            let [from, to] = from_to(run, direction.direction);
+            Described { from, to, transfer: &direction.transfer }
         })
         .collect();
     let mut sentences = vec![format!(

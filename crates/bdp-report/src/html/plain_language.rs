@@ -1,7 +1,6 @@
 //! A paragraph for readers who are not network engineers: what was measured, what limits it, and what to do.
 
-use bdp_model::finding::Finding;
-use bdp_model::record::RttReport;
+use bdp_model::record::{RttReport, Transfer};
 use bdp_model::threshold::NOTICEABLE_DELAY;
 use bdp_model::units::format_bps;
 
@@ -12,18 +11,14 @@ use crate::number::three_digits;
 /// Most transfers described individually.
 const MOST_TRANSFERS: usize = 3;
 
-/// A transfer to describe.
+/// A transfer to describe, with the names of its hosts.
 pub(crate) struct Described<'a> {
     /// Sending host.
     pub from: &'a str,
     /// Receiving host.
     pub to: &'a str,
-    /// Goodput.
-    pub goodput_bps: f64,
-    /// What limits the transfer, if analysed.
-    pub finding: Option<&'a Finding>,
-    /// Round trips of the transfer.
-    pub rtt: &'a RttReport,
+    /// The transfer.
+    pub transfer: &'a Transfer,
 }
 
 /// Writes the paragraph.
@@ -39,15 +34,10 @@ pub(crate) fn write(m: &mut Markup, sentences: &[String]) {
 /// repetition.
 pub(crate) fn sentences(transfers: &[Described<'_>]) -> Vec<String> {
     let mut sentences: Vec<String> = Vec::new();
-    for transfer in transfers.iter().take(MOST_TRANSFERS) {
-        sentences.push(format!(
-            "From {} to {} it reached {}.",
-            transfer.from,
-            transfer.to,
-            format_bps(transfer.goodput_bps)
-        ));
-        let reason = transfer.finding.map(|finding| reason(finding, transfer.from, transfer.to));
-        for sentence in reason.into_iter().flatten().chain(delay(transfer.rtt)) {
+    for Described { from, to, transfer } in transfers.iter().take(MOST_TRANSFERS) {
+        sentences.push(format!("From {from} to {to} it reached {}.", format_bps(transfer.goodput_bps)));
+        let reason = transfer.findings.first().map(|finding| reason(finding, from, to));
+        for sentence in reason.into_iter().flatten().chain(delay(&transfer.rtt_ns)) {
             if !sentences.contains(&sentence) {
                 sentences.push(sentence);
             }
@@ -77,21 +67,20 @@ fn delay(rtt: &RttReport) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bdp_model::finding::{Confidence, Limit, Place};
+    use bdp_model::finding::{Confidence, Finding, Limit, Place};
     use bdp_model::record::ProbeOutcome;
 
-    fn finding(limit: Limit, confidence: Confidence) -> Finding {
-        Finding::new(limit, Place::path(), confidence)
+    fn limited(limit: Limit, confidence: Confidence) -> Transfer {
+        let findings = vec![Finding::new(limit, Place::path(), confidence)];
+        Transfer { goodput_bps: 25.4e6, findings, ..Transfer::default() }
     }
 
     #[test]
     fn limit_confidence_and_delay_are_in_plain_words() {
-        let finding = finding(Limit::ReceiveWindow, Confidence::Medium);
         let answered = |ms: u64| [ProbeOutcome::Answered(ms * 1_000_000); 40];
-        let rtt = RttReport::of_probes(answered(24), answered(180));
-        let described =
-            Described { from: "near", to: "ams1", goodput_bps: 25.4e6, finding: Some(&finding), rtt: &rtt };
-        let text = sentences(&[described]).join(" ");
+        let rtt_ns = RttReport::of_probes(answered(24), answered(180));
+        let transfer = Transfer { rtt_ns, ..limited(Limit::ReceiveWindow, Confidence::Medium) };
+        let text = sentences(&[Described { from: "near", to: "ams1", transfer: &transfer }]).join(" ");
         assert!(
             text.starts_with(
                 "From near to ams1 it reached 25.4 Mbit/s. The probable reason is that ams1 accepts"
@@ -104,13 +93,12 @@ mod tests {
 
     #[test]
     fn nothing_is_said_twice_or_made_up() {
-        let full = finding(Limit::Ceiling, Confidence::High);
-        let rtt = RttReport::default();
-        let way = |from, to, finding| Described { from, to, goodput_bps: 94e6, finding, rtt: &rtt };
-        let both = sentences(&[way("a", "b", Some(&full)), way("b", "a", Some(&full))]);
+        let full = limited(Limit::Ceiling, Confidence::High);
+        let way = |from, to| Described { from, to, transfer: &full };
+        let both = sentences(&[way("a", "b"), way("b", "a")]);
         assert_eq!(both.iter().filter(|s| s.contains("connection is full")).count(), 1, "{both:?}");
-        assert_eq!(sentences(&[way("a", "b", None)]).len(), 1);
-        let unknown = finding(Limit::Unknown, Confidence::Low);
-        assert_eq!(sentences(&[way("a", "b", Some(&unknown))])[1], "The limit is unknown.");
+        let of = |transfer: &Transfer| sentences(&[Described { from: "a", to: "b", transfer }]);
+        assert_eq!(of(&Transfer::default()).len(), 1);
+        assert_eq!(of(&limited(Limit::Unknown, Confidence::Low))[1], "The limit is unknown.");
     }
 }

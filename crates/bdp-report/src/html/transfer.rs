@@ -1,11 +1,11 @@
 //! Data of one flow in one direction, from the lab or a measurement, for the charts.
 
 use bdp_model::facts::{Facts, TimeSpent, WindowBound};
-use bdp_model::measurement::{Ceiling, Direction, DirectionResult, Measurement};
+use bdp_model::measurement::{Ceiling, DirectionResult, Measurement};
 use bdp_model::probes::ProbeSeries;
-use bdp_model::record::{ReceiverSample, Record, SenderSample};
+use bdp_model::record::{self, ReceiverSample, Record, SenderSample};
 
-use super::measured_table::ends;
+use super::measured_table::from_to;
 
 /// Minimum length of a goodput interval in round trips.
 const ROUND_TRIPS: u64 = 4;
@@ -48,45 +48,19 @@ impl<'a> Transfer<'a> {
     /// Returns the transfer of a case's flow.
     pub fn of_flow(record: &'a Record, index: usize) -> Option<Self> {
         let flow = record.flows.get(index)?;
-        let all = Self {
-            from: &flow.from,
-            to: &flow.to,
-            goodput_bps: flow.goodput_bps,
-            omit_ns: flow.omit_ns,
-            streams: flow.stream_goodput_bps.len().max(1),
-            mss_bytes: flow.mss_bytes,
-            retransmits: flow.retransmits,
-            is_udp: flow.udp.is_some(),
-            received: &flow.received,
-            sent: &flow.sent,
-            rtt_min_ns: flow.rtt_ns.idle.as_ref().map(|idle| idle.min),
-            ..Self::default()
-        };
-        Some(all.bounded(&Facts::emulated(record, index)?))
+        Some(Self::of(&flow.from, &flow.to, flow).bounded(&Facts::emulated(record, index)?))
     }
 
     /// Returns the transfer of a measured direction.
     pub fn of_direction(m: &'a Measurement, d: &'a DirectionResult) -> Self {
-        let [near, far] = ends(m);
-        let (from, to) = match d.direction {
-            Direction::To => (near, far),
-            Direction::From => (far, near),
-        };
-        let idle = d.rtt_ns.idle.as_ref().or(m.rtt_idle_ns.as_ref()).map(|s| s.min);
+        let [from, to] = from_to(m, d.direction);
+        let all = Self::of(from, to, d);
+        let idle = all.rtt_min_ns.or(m.rtt_idle_ns.as_ref().map(|idle| idle.min));
         let all = Self {
-            from,
-            to,
-            goodput_bps: d.goodput_bps,
-            omit_ns: d.omit_ns,
-            streams: d.stream_goodput_bps.len().max(1),
             mss_bytes: d.mss_bytes.or(m.path.mss_bytes),
-            retransmits: d.retransmits,
-            is_udp: d.udp.is_some(),
-            received: &d.received,
-            sent: &d.sent,
             rtt_min_ns: idle.or(m.path.rtt_min_ns),
             ordered_bps: m.request.ordered.map(|ordered| ordered.of(d.direction) as f64),
-            ..Self::default()
+            ..all
         };
         match Facts::measured(m, d.direction) {
             Some(facts) => all.bounded(&facts),
@@ -96,21 +70,24 @@ impl<'a> Transfer<'a> {
 
     /// Returns the transfer of one direction of a captured connection.
     pub fn of_capture(facts: &'a Facts) -> Self {
-        let all = Self {
-            from: &facts.sender.name,
-            to: &facts.receiver.name,
-            goodput_bps: facts.goodput_bps,
-            omit_ns: facts.omit_ns,
-            streams: 1,
-            mss_bytes: facts.mss_bytes,
-            retransmits: facts.retransmits,
-            is_udp: false,
-            received: &facts.received,
-            sent: &facts.sent,
-            rtt_min_ns: facts.rtt.idle.as_ref().map(|idle| idle.min),
+        Self::of(&facts.sender.name, &facts.receiver.name, facts).bounded(facts)
+    }
+
+    fn of(from: &'a str, to: &'a str, results: &'a record::Transfer) -> Self {
+        Self {
+            from,
+            to,
+            goodput_bps: results.goodput_bps,
+            omit_ns: results.omit_ns,
+            streams: results.stream_goodput_bps.len().max(1),
+            mss_bytes: results.mss_bytes,
+            retransmits: results.retransmits,
+            is_udp: results.udp.is_some(),
+            received: &results.received,
+            sent: &results.sent,
+            rtt_min_ns: results.rtt_ns.idle.as_ref().map(|idle| idle.min),
             ..Self::default()
-        };
-        all.bounded(facts)
+        }
     }
 
     fn bounded(self, facts: &Facts) -> Self {

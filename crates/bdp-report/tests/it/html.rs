@@ -657,7 +657,8 @@ fn of_two_paths() -> Record {
         let added = summary.p50 - summary.min;
         (summary.min, summary.p50) = (42_000_000, 42_000_000 + added);
     };
-    flow.rtt_ns.idle.iter_mut().chain(&mut flow.rtt_ns.loaded).for_each(shorter);
+    let rtt = &mut flow.rtt_ns;
+    rtt.idle.iter_mut().chain(&mut rtt.loaded).for_each(shorter);
     two.flows.push(flow);
     two.case.flows.push(spec);
     two

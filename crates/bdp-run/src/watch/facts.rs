@@ -8,7 +8,7 @@ use bdp_flow::sender_reading;
 use bdp_model::facts::{End, Facts, Role as Part, SocketFacts, Source};
 use bdp_model::flow::FlowSpec;
 use bdp_model::measurement::HostFacts;
-use bdp_model::record::{LossEpisode, ReceiverSample, RttReport, SenderSample, WindowReport};
+use bdp_model::record::{LossEpisode, ReceiverSample, SenderSample, Transfer, WindowReport};
 use bdp_model::threshold::SAMPLES_MIN;
 use bdp_model::units::Nanos;
 use bdp_model::watch::Role;
@@ -98,40 +98,32 @@ pub(super) fn facts(history: &History, known: &Known<'_>, span_ns: u64) -> Optio
         asked: FlowSpec { interval: Nanos(longest), ..FlowSpec::default() },
         sender,
         receiver,
-        goodput_bps,
         bytes,
-        duration_ns: took_ns,
-        omit_ns: 0,
-        spread: None,
-        stream_goodput_bps: vec![goodput_bps],
-        window: WindowReport {
-            socket_buffer_bytes: known.receive_buffer.filter(|_| !sending).map(u64::from),
-            ..WindowReport::default()
-        },
-        rtt: RttReport::default(),
-        one_way: None,
-        probes: None,
-        probes_lost: None,
-        connection: if sending { connection::of_sender(&now) } else { connection::of_receiver(&now) },
-        retransmits: since(|i| i.total_retrans).filter(|_| sending),
-        needless_retransmits: since(|i| i.dsack_dups).filter(|_| sending),
-        congestion_control: if sending { known.congestion.to_owned() } else { String::new() },
-        mss_bytes: now.snd_mss.filter(|_| sending).map(u64::from),
-        send_buffer_bytes: known.send_buffer.filter(|_| sending).map(u64::from),
         paced_bps: now.max_pacing_rate_bps.filter(|_| sending),
-        received,
-        sent: if sending {
-            moments.iter().map(|(at, _, info)| sender_sample(at - from, info)).collect()
-        } else {
-            Vec::new()
+        transfer: Transfer {
+            goodput_bps,
+            duration_ns: took_ns,
+            stream_goodput_bps: vec![goodput_bps],
+            window: WindowReport {
+                socket_buffer_bytes: known.receive_buffer.filter(|_| !sending).map(u64::from),
+                ..WindowReport::default()
+            },
+            connection: if sending { connection::of_sender(&now) } else { connection::of_receiver(&now) },
+            retransmits: since(|i| i.total_retrans).filter(|_| sending),
+            needless_retransmits: since(|i| i.dsack_dups).filter(|_| sending),
+            congestion_control: if sending { known.congestion.to_owned() } else { String::new() },
+            mss_bytes: now.snd_mss.filter(|_| sending).map(u64::from),
+            send_buffer_bytes: known.send_buffer.filter(|_| sending).map(u64::from),
+            received,
+            sent: if sending {
+                moments.iter().map(|(at, _, info)| sender_sample(at - from, info)).collect()
+            } else {
+                Vec::new()
+            },
+            loss_episodes: if sending { episodes(&moments, from, longest) } else { Vec::new() },
+            ..Transfer::default()
         },
-        loss_episodes: if sending { episodes(&moments, from, longest) } else { Vec::new() },
-        experiments: Vec::new(),
-        udp: None,
-        conversation: None,
-        ceiling: None,
-        both_directions: false,
-        through_tunnel: false,
+        ..Facts::default()
     };
     let (conversation, socket) = account::of(&moments, sending, known.own, &facts, known.socket)?;
     facts.conversation = Some(conversation);

@@ -3,6 +3,7 @@
 mod conformance;
 mod damage;
 mod durability;
+mod members;
 mod older;
 mod refusals;
 mod samples;

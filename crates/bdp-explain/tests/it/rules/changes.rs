@@ -43,7 +43,7 @@ pub fn added(facts: &mut Facts, own_us: i64, back_us: i64) {
     });
     let more = u64::try_from(own_us + back_us).unwrap() * 1000;
     facts.sent.iter_mut().for_each(|s| s.srtt_ns = Some(24_200_000 + more));
-    let loaded = facts.rtt.loaded.as_mut().unwrap();
+    let loaded = facts.rtt_ns.loaded.as_mut().unwrap();
     (loaded.p50, loaded.p95) = (24_200_000 + more, Some(25_200_000 + more));
 }
 
@@ -232,7 +232,7 @@ fn queue_that_never_ends_beside_a_goodput_that_changes_is_others_traffic() {
     let shared = |facts: &mut Facts| {
         added(facts, 12_000, 0);
         facts.probes = Some(probes(|_| ProbeOutcome::Answered(36 * MS)));
-        facts.rtt.idle.as_mut().unwrap().p95 = Some(facts.rtt.idle.unwrap().min);
+        facts.rtt_ns.idle.as_mut().unwrap().p95 = Some(facts.rtt_ns.idle.unwrap().min);
         rates(facts, |i| 17 + 5 * (i / 10 % 2));
     };
     let finding = found(shared);
@@ -254,7 +254,7 @@ fn queue_that_never_ends_beside_a_goodput_that_changes_is_others_traffic() {
     assert_ne!(differently(&|facts| facts.probes = Some(probes(drains))), Limit::CrossTraffic);
     // A path that was not steady before the load, either: jitter.
     assert_ne!(
-        differently(&|facts| facts.rtt.idle.as_mut().unwrap().p95 = Some(40 * MS)),
+        differently(&|facts| facts.rtt_ns.idle.as_mut().unwrap().p95 = Some(40 * MS)),
         Limit::CrossTraffic
     );
     let waits = |facts: &mut Facts| {
@@ -282,7 +282,7 @@ fn way_back_is_the_limit_where_it_alone_delays_or_loses() {
     assert_eq!(both[1].observed(Fact::QueueWayBackP95).unwrap().value, 64e6);
     let lost_back = |facts: &mut Facts, segments: u64| {
         facts.probes_lost = Some(ProbesLost { known: 200, own_way: 0, way_back: 60, unknown: 0 });
-        let loaded = facts.rtt.loaded.as_mut().unwrap();
+        let loaded = facts.rtt_ns.loaded.as_mut().unwrap();
         loaded.received = 140;
         retransmit(facts, segments);
     };
@@ -317,7 +317,7 @@ fn full_segments_that_vanish_where_probes_arrive_are_a_black_hole() {
     assert_ne!(limit(|facts| stuck(facts, 1)), Limit::MtuBlackHole, "one retransmission proves nothing");
     let all = limit(|facts| {
         stuck(facts, 4);
-        facts.rtt.loaded.as_mut().unwrap().received = 0;
+        facts.rtt_ns.loaded.as_mut().unwrap().received = 0;
     });
     assert_ne!(all, Limit::MtuBlackHole, "small ones vanish too");
     let some = limit(|facts| {

@@ -167,7 +167,7 @@ fn losses_at_one_rate_are_random_if_the_queue_is_deep_and_more_connections_have_
     // Probes that wait 2 ms see a queue.
     let at_one_rate = |facts: &mut Facts| {
         twelve(facts, [40, 42, 41, 43]);
-        facts.rtt.loaded.as_mut().unwrap().p95 = Some(26_800_000);
+        facts.rtt_ns.loaded.as_mut().unwrap().p95 = Some(26_800_000);
     };
     assert_eq!(first(at_one_rate, vec![]).0, Limit::ShallowQueue);
     let gain = || more(40.0, 0.02, 2_000);
@@ -216,7 +216,7 @@ fn what_is_clear_or_too_far_for_an_experiment_has_none() {
     let mut far = plain();
     few_losses(&mut far);
     far.sent.iter_mut().for_each(|s| s.min_rtt_ns = Some(200 * MS));
-    far.rtt.idle = None;
+    far.rtt_ns.idle = None;
     assert_eq!(choose(Direction::To, &far, true), None);
     // A test of a second is shorter than the experiment.
     let mut short = plain();

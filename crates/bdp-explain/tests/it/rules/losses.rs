@@ -62,7 +62,7 @@ fn losses_at_any_rate_are_random() {
     let small = |facts: &mut Facts, probes_ms: u64| {
         random(facts);
         facts.loss_episodes.iter_mut().for_each(|e| e.srtt_ns = 31 * MS);
-        facts.rtt.loaded.as_mut().unwrap().p95 = Some(probes_ms * MS);
+        facts.rtt_ns.loaded.as_mut().unwrap().p95 = Some(probes_ms * MS);
     };
     assert_eq!(limit(|facts| small(facts, 25)), Limit::RandomLoss);
     assert_eq!(limit(|facts| small(facts, 31)), Limit::CongestionLoss);
@@ -132,7 +132,7 @@ fn losses_at_one_rate_are_of_a_threshold_and_the_queue_names_it() {
     // Probes that wait 2 ms see a queue, and so do probes that are lost.
     let short = found(|facts| {
         threshold(facts);
-        facts.rtt.loaded.as_mut().unwrap().p95 = Some(26_800_000);
+        facts.rtt_ns.loaded.as_mut().unwrap().p95 = Some(26_800_000);
     });
     assert_eq!(short.limit, Limit::ShallowQueue, "{short:#?}");
     let probes = found(|facts| {

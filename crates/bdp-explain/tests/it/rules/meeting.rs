@@ -58,7 +58,7 @@ fn window_in_a_queue(facts: &mut Facts, ms: u64, empty: u64) {
         let drained = empty > 0 && at / 50 % empty == 0;
         ProbeOutcome::Answered(if drained { 24_200_000 } else { trip })
     }));
-    facts.rtt.idle.as_mut().unwrap().p95 = Some(facts.rtt.idle.unwrap().p50);
+    facts.rtt_ns.idle.as_mut().unwrap().p95 = Some(facts.rtt_ns.idle.unwrap().p50);
     for (i, sample) in facts.sent.iter_mut().enumerate() {
         sample.snd_wnd_bytes = Some(42 * MSS);
         sample.cwnd = Some(90);
@@ -80,7 +80,7 @@ fn window_that_stands_in_a_queue_is_the_paths() {
     assert_eq!(limit(|facts| window_in_a_queue(facts, 40, 4)), Limit::ReceiveWindow, "it drains");
     let jitter = |facts: &mut Facts| {
         window_in_a_queue(facts, 40, 0);
-        facts.rtt.idle.as_mut().unwrap().p95 = Some(80 * MS);
+        facts.rtt_ns.idle.as_mut().unwrap().p95 = Some(80 * MS);
     };
     assert_eq!(limit(jitter), Limit::ReceiveWindow, "round trips differed by as much before");
     // An end that takes the window for a fraction of what it is fills nothing.
@@ -111,9 +111,9 @@ fn window_that_fits_a_longer_round_trip_alone_is_not_sure() {
     let of = |loaded_us: u64| {
         said(|facts| {
             let trip = loaded_us * 1000;
-            let idle = facts.rtt.idle.as_mut().unwrap();
+            let idle = facts.rtt_ns.idle.as_mut().unwrap();
             (idle.min, idle.p50, idle.p95) = (200_000, 200_000, Some(200_000));
-            let loaded = facts.rtt.loaded.as_mut().unwrap();
+            let loaded = facts.rtt_ns.loaded.as_mut().unwrap();
             (loaded.min, loaded.p50, loaded.p95) = (trip, trip, Some(trip));
             for sample in &mut facts.sent {
                 (sample.snd_wnd_bytes, sample.cwnd) = (Some(42 * MSS), Some(90));
@@ -133,9 +133,9 @@ fn window_of_a_segment_beside_losses_proves_little() {
     // A round trip of 0.6 ms, and acknowledgements that may wait for 40: anything lies between what the two make of it.
     let of = |lost: u64| {
         said(|facts| {
-            let idle = facts.rtt.idle.as_mut().unwrap();
+            let idle = facts.rtt_ns.idle.as_mut().unwrap();
             (idle.min, idle.p50, idle.p95) = (600_000, 600_000, Some(600_000));
-            let loaded = facts.rtt.loaded.as_mut().unwrap();
+            let loaded = facts.rtt_ns.loaded.as_mut().unwrap();
             (loaded.min, loaded.p50, loaded.p95) = (600_000, 600_000, Some(600_000));
             for sample in &mut facts.sent {
                 (sample.snd_wnd_bytes, sample.unacked, sample.cwnd) = (Some(1500), Some(1), Some(10));
@@ -186,9 +186,9 @@ fn way_back_that_probes_alone_fill_has_the_delay_of_its_shortest() {
             let back = ways.back_idle.as_mut().unwrap();
             back.p50 = (idle_ms as i64 - 12) * MS as i64;
             ways.back_loaded.as_mut().unwrap().p50 = 52 * MS as i64;
-            let idle = facts.rtt.idle.as_mut().unwrap();
+            let idle = facts.rtt_ns.idle.as_mut().unwrap();
             (idle.min, idle.p50, idle.p95) = (24 * MS, idle_ms * MS, Some(2 * idle_ms * MS));
-            let loaded = facts.rtt.loaded.as_mut().unwrap();
+            let loaded = facts.rtt_ns.loaded.as_mut().unwrap();
             (loaded.min, loaded.p50, loaded.p95) = (30 * MS, 64 * MS, Some(90 * MS));
         })
     };
@@ -201,7 +201,7 @@ fn acknowledgements_that_are_lost_time_out_small_windows() {
     let lost_back = |facts: &mut Facts, segments: u32| {
         added(facts, 6_000, 0);
         facts.probes_lost = Some(ProbesLost { known: 200, own_way: 0, way_back: 120, unknown: 0 });
-        let loaded = facts.rtt.loaded.as_mut().unwrap();
+        let loaded = facts.rtt_ns.loaded.as_mut().unwrap();
         (loaded.sent, loaded.received) = (200, 80);
         for sample in &mut facts.sent {
             (sample.unacked, sample.cwnd) = (Some(segments), Some(segments));
@@ -259,7 +259,7 @@ fn queue_that_all_see_at_each_loss_is_no_policer() {
                 episode.srtt_ns = 24_000_000 + queue_us * 1000;
                 episode.retransmits = episode.retransmits.max(each);
             }
-            facts.rtt.loaded.as_mut().unwrap().p95 = Some(24_500_000 + probes_us * 1000);
+            facts.rtt_ns.loaded.as_mut().unwrap().p95 = Some(24_500_000 + probes_us * 1000);
         })
     };
     assert_eq!(of(3_000, 3_000, 1), (Limit::ShallowQueue, Confidence::High));
@@ -299,7 +299,7 @@ fn few_losses_are_no_certain_policer() {
     assert_ne!(ended(&overtaken), Limit::Policer);
     let thinned = |facts: &mut Facts| {
         facts.probes_lost = Some(ProbesLost { known: 200, own_way: 0, way_back: 40, unknown: 0 });
-        let loaded = facts.rtt.loaded.as_mut().unwrap();
+        let loaded = facts.rtt_ns.loaded.as_mut().unwrap();
         (loaded.sent, loaded.received) = (200, 160);
         facts.sent.iter_mut().for_each(|s| s.delivery_rate_bps = Some(20_500_000));
     };
@@ -395,7 +395,7 @@ fn goodput_that_repairs_interrupt_says_nothing_of_others() {
         limit(|facts| {
             added(facts, 12_000, 0);
             facts.probes = Some(probes(|_| ProbeOutcome::Answered(36 * MS)));
-            facts.rtt.idle.as_mut().unwrap().p95 = Some(facts.rtt.idle.unwrap().min);
+            facts.rtt_ns.idle.as_mut().unwrap().p95 = Some(facts.rtt_ns.idle.unwrap().min);
             rates(facts, |i| 17 + 5 * (i / 10 % 2));
             if hundredths > 0 {
                 repairing(facts, true, hundredths);

@@ -114,7 +114,7 @@ fn each_shape_has_its_limit() {
 fn of_two_that_both_are_there_the_one_that_explains_the_other_is_named() {
     let queue = |facts: &mut Facts| {
         facts.sent.iter_mut().for_each(|s| s.srtt_ns = Some(70 * MS));
-        let loaded = facts.rtt.loaded.as_mut().unwrap();
+        let loaded = facts.rtt_ns.loaded.as_mut().unwrap();
         (loaded.p50, loaded.p95) = (70 * MS, Some(72 * MS));
     };
     let full_window = |facts: &mut Facts| {

@@ -3,10 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::facts::End;
-use crate::flow::FlowSpec;
 use crate::measurement::Ceiling;
-use crate::record::{RttReport, RttSummary, WindowReport};
+use crate::record::{RttReport, RttSummary, Transfer};
 
 const MS: u64 = 1_000_000;
 const MSS: u64 = 1_000;
@@ -18,36 +16,19 @@ fn facts(sent: Vec<SenderSample>) -> Facts {
         RttSummary { sent: 9, received: 9, min: 20 * MS, p50: 20 * MS, max: 20 * MS, ..Default::default() };
     Facts {
         source: Source::Emulated,
-        asked: FlowSpec::default(),
-        sender: End::default(),
-        receiver: End::default(),
-        goodput_bps: 1e6,
         bytes: 1 << 20,
-        duration_ns: 1_000 * MS,
-        omit_ns: 0,
-        spread: None,
-        stream_goodput_bps: vec![1e6],
-        window: WindowReport::default(),
-        rtt: RttReport { idle: Some(idle), ..RttReport::default() },
-        one_way: None,
-        probes: None,
-        probes_lost: None,
-        retransmits: None,
-        needless_retransmits: None,
-        congestion_control: "cubic".to_owned(),
-        mss_bytes: Some(MSS),
-        connection: None,
-        send_buffer_bytes: Some(4 << 20),
-        paced_bps: None,
-        received: Vec::new(),
-        sent,
-        loss_episodes: Vec::new(),
-        experiments: Vec::new(),
-        udp: None,
-        conversation: None,
-        ceiling: None,
-        both_directions: false,
-        through_tunnel: false,
+        transfer: Transfer {
+            goodput_bps: 1e6,
+            duration_ns: 1_000 * MS,
+            stream_goodput_bps: vec![1e6],
+            rtt_ns: RttReport { idle: Some(idle), ..RttReport::default() },
+            congestion_control: "cubic".to_owned(),
+            mss_bytes: Some(MSS),
+            send_buffer_bytes: Some(4 << 20),
+            sent,
+            ..Transfer::default()
+        },
+        ..Facts::default()
     }
 }
 
@@ -103,7 +84,8 @@ fn growth_of_the_congestion_window_is_told_apart_by_the_slow_start_threshold() {
     assert_eq!(only(&grows(None)), TimeState::SlowStart);
     assert_eq!(only(&grows(Some(101))), TimeState::SlowStart);
     assert_eq!(only(&grows(Some(100))), TimeState::CongestionAvoidance);
-    let bbr = Facts { congestion_control: "bbr".to_owned(), ..grows(None) };
+    let mut bbr = grows(None);
+    bbr.congestion_control = "bbr".to_owned();
     assert_eq!(only(&bbr), TimeState::Probing);
 }
 
@@ -208,7 +190,9 @@ fn receiving(of: impl Fn(u64) -> ReceiverSample) -> Vec<ReceiverSample> {
 #[test]
 fn full_receive_window_is_the_readers_where_it_does_not_read() {
     let by = |of: &dyn Fn(u64) -> ReceiverSample| {
-        only(&Facts { received: receiving(of), ..facts(pair(window_full)) })
+        let mut read = facts(pair(window_full));
+        read.received = receiving(of);
+        only(&read)
     };
     let waits = |ns| ReceiverSample { read_waited_ns: Some(ns), ..Default::default() };
     assert_eq!(by(&waits), TimeState::ReceiveWindow);
@@ -325,7 +309,9 @@ fn bound_that_the_sender_paces_by_is_seen_in_its_readings() {
             pacing_bps: Some(pacing(i)),
             ..reading(100 * i)
         };
-        Facts { congestion_control: "bbr".to_owned(), ..facts((1..8).map(of).collect()) }
+        let mut held = facts((1..8).map(of).collect());
+        held.congestion_control = "bbr".to_owned();
+        held
     };
     assert_eq!(
         (held(&|_| 1_000_000).held_bps(), only(&held(&|_| 1_000_000))),
@@ -335,7 +321,8 @@ fn bound_that_the_sender_paces_by_is_seen_in_its_readings() {
     // A single sample differs: the start, or the estimate.
     assert_eq!(held(&|i| 1_000_000 + i / 7).held_bps(), None);
     // A steady window is paced alike, too, and carries less.
-    let steady = Facts { stream_goodput_bps: vec![0.83e6], ..held(&|_| 1_000_000) };
+    let mut steady = held(&|_| 1_000_000);
+    steady.stream_goodput_bps = vec![0.83e6];
     assert_eq!(steady.held_bps(), None);
     let asked = Facts { paced_bps: Some(7), ..held(&|_| 1_000_000) };
     assert_eq!(asked.held_bps(), Some(7.0));

@@ -51,7 +51,7 @@ pub fn result(
         receive_method: received.method.clone(),
         sender_threads: sent.threads,
         receiver_threads: received.threads,
-        payload_check: received.check.clone(),
+        payload_check: received.check,
         ended: if is_complete { EndReason::Bytes } else { received.ended.clone() },
         pacing: None,
         transfer: transfer::transfer(received, sent, window, rtt_ns, udp),

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use bdp_model::scenario::ProbeKind;
+use bdp_model::case::ProbeKind;
 use bdp_model::units::Nanos;
 use bdp_sys::{netlink, sysctl};
 use bdp_wire::control::{Answer, FlowOrder, Numbered, ProbeOrder, Request};

@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bdp_model::tcp_settings::SMALLEST_BUFFER;
+use bdp_model::case::tcp_settings::SMALLEST_BUFFER;
 use bdp_model::tuning::setting::Setting;
 use bdp_model::units::Nanos;
 use bdp_sys::poll::{Interest, Poll};

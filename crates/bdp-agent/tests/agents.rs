@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use bdp_agent::remote::Agents;
 use bdp_agent::{agent, expect_answer};
+use bdp_model::case::ProbeKind;
 use bdp_model::flow::FlowSpec;
-use bdp_model::payload::Zerocopy;
-use bdp_model::scenario::ProbeKind;
+use bdp_model::flow::payload::Zerocopy;
 use bdp_model::units::{ByteCount, Nanos};
 use bdp_wire::control::{Answer, FlowOrder, ProbeOrder, Probed, Received, Request, Role, Sent, StreamSource};
 use bdp_wire::datagram::DatagramOrder;

@@ -1,8 +1,8 @@
 //! The capacity of the path, as far as a transfer shows it.
 
-use bdp_model::experiment::Change;
 use bdp_model::facts::Facts;
 use bdp_model::finding::Limit;
+use bdp_model::measurement::experiment::Change;
 
 /// Goodput of more connections / (the test's goodput x the factor): below this they share a limit.
 const SHARED: f64 = 0.85;

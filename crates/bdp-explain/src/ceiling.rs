@@ -1,8 +1,8 @@
 //! The most that the two ends' devices can carry, as goodput of TCP or of the datagrams sent.
 
+use bdp_model::case::Family;
 use bdp_model::measurement::{Ceiling, DeviceFacts, HostFacts, Measurement};
 use bdp_model::path::overhead::{Medium, Transport, header_bytes};
-use bdp_model::scenario::Family;
 use bdp_model::tuning::setting::Setting;
 use bdp_model::units::format_bps;
 

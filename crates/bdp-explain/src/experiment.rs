@@ -1,9 +1,9 @@
 //! Chooses the experiment that decides between limits that a test leaves open. Its result is evidence for [`crate::explain`].
 
-use bdp_model::caveat::Caveat;
-use bdp_model::experiment::{Change, DATAGRAM_BYTES, Experiment, Order};
 use bdp_model::facts::Facts;
+use bdp_model::finding::caveat::Caveat;
 use bdp_model::finding::{Confidence, Finding, Limit};
+use bdp_model::measurement::experiment::{Change, DATAGRAM_BYTES, Experiment, Order};
 use bdp_model::measurement::{Direction, DirectionResult, Measurement};
 use bdp_model::units::{ByteCount, Nanos};
 

@@ -1,12 +1,12 @@
 //! Evidence shared by several rules.
 
-use bdp_model::ends::Task;
 use bdp_model::facts::{Facts, LossPicture, Queue, Source, TimeState};
 use bdp_model::finding::fact::{self, Bps, Share};
-use bdp_model::finding::{Evidence, Lack, Missing, Quantity, Unit};
-use bdp_model::threshold::{
+use bdp_model::finding::threshold::{
     ABOVE_CEILING, AT_CEILING, BUSY_THREAD, NOTICEABLE_DELAY, QUEUE_NOISE, WINDOW_FREE, WORTH_A_WORD,
 };
+use bdp_model::finding::{Evidence, Lack, Missing, Quantity, Unit};
+use bdp_model::measurement::ends::Task;
 
 /// Round trip added by load, 95th percentile; nothing if it is negligible.
 pub fn load_adds(facts: &Facts) -> Option<Evidence> {

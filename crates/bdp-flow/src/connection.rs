@@ -1,6 +1,6 @@
 //! The options of a connection in use, by `TCP_INFO` of either end.
 
-use bdp_model::connection::Connection;
+use bdp_model::flow::connection::Connection;
 use bdp_sys::tcp_info::TcpInfo;
 
 /// Returns the sender's view; `None` if its kernel reported nothing.

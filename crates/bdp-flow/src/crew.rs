@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use bdp_model::payload::CpuList;
+use bdp_model::flow::payload::CpuList;
 use bdp_sys::process;
 
 use crate::error::{FlowError, Result};

@@ -1,11 +1,11 @@
 //! Disturbances of a measurement at either end: counters separated by whose traffic they counted, and a caveat for
 //! each that matters.
 
-use bdp_model::caveat::{Caveat, to_percent};
-use bdp_model::ends::{End, Task};
-use bdp_model::host_counters::{DeviceCounters, OwnTraffic};
+use bdp_model::finding::caveat::{Caveat, to_percent};
+use bdp_model::finding::threshold::STEAL_NOTED;
+use bdp_model::measurement::ends::{End, Task};
+use bdp_model::measurement::host_counters::{DeviceCounters, OwnTraffic};
 use bdp_model::measurement::{Direction, HostFacts};
-use bdp_model::threshold::STEAL_NOTED;
 
 /// Fraction of a device's bytes that are others' from which they matter, and their least rate.
 const CROSS: f64 = 0.03;
@@ -123,8 +123,8 @@ fn cross_traffic(
 
 #[cfg(test)]
 mod tests {
-    use bdp_model::host_counters::HostCounters;
     use bdp_model::measurement::DeviceFacts;
+    use bdp_model::measurement::host_counters::HostCounters;
 
     use super::*;
 

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
-use bdp_model::traffic::Pattern;
+use bdp_model::case::traffic::Pattern;
 use bdp_model::units::Nanos;
 use bdp_sys::socket::{self, TcpOptions};
 use bdp_sys::{clock, process};
@@ -152,7 +152,7 @@ fn connect(to: SocketAddr, last: u64) -> std::io::Result<TcpStream> {
 mod tests {
     use std::net::Ipv4Addr;
 
-    use bdp_model::traffic::{Size, Traffic};
+    use bdp_model::case::traffic::{Size, Traffic};
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! When a slow application reads or writes next, and how much: for one of its streams.
 
-use bdp_model::application::{Application, IoPattern, Messages};
+use bdp_model::flow::application::{Application, IoPattern, Messages};
 
 use crate::pace::Pace;
 

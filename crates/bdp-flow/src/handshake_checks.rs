@@ -1,7 +1,7 @@
 //! Detects changes to a connection's handshake in transit, from what both ends offered and have: a removed option, a
 //! reduced MSS.
 
-use bdp_model::caveat::Caveat;
+use bdp_model::finding::caveat::Caveat;
 use bdp_model::flow::FlowSpec;
 use bdp_model::measurement::{DirectionResult, HostFacts, PathFacts};
 use bdp_model::tuning::setting::Setting;
@@ -63,7 +63,7 @@ fn clamped(
 
 #[cfg(test)]
 mod tests {
-    use bdp_model::connection::Connection;
+    use bdp_model::flow::connection::Connection;
     use bdp_model::measurement::{DeviceFacts, Measurement};
 
     use super::*;

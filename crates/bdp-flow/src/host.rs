@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use bdp_model::host_counters::{DeviceCounters, HostCounters, StackCounters};
+use bdp_model::measurement::host_counters::{DeviceCounters, HostCounters, StackCounters};
 use bdp_model::measurement::{DeviceFacts, HostFacts};
 use bdp_model::tuning::setting::{self, Setting};
 use bdp_sys::cgroup::Throttling;

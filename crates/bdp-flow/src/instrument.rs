@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use bdp_model::caveat::{Caveat, to_percent};
-use bdp_model::histogram::Histogram;
-use bdp_model::instrument::{ClockFacts, Floor, INSTRUMENT_SCHEMA, Instrument, StallFacts};
-use bdp_model::method::FloorProtocol;
-use bdp_model::ping::Distribution;
+use bdp_model::finding::caveat::{Caveat, to_percent};
+use bdp_model::flow::method::FloorProtocol;
+use bdp_model::measurement::instrument::{ClockFacts, Floor, INSTRUMENT_SCHEMA, Instrument, StallFacts};
+use bdp_model::probes::ping::Distribution;
+use bdp_model::statistics::histogram::Histogram;
 use bdp_sys::{clock, poll, process};
 
 use crate::error::{FlowError, Result};

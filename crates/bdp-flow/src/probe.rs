@@ -9,8 +9,8 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bdp_model::case::ProbeKind;
 use bdp_model::probes::ProbeTimes;
-use bdp_model::scenario::ProbeKind;
 use bdp_sys::poll::wait_readable;
 use bdp_sys::socket::TcpOptions;
 use bdp_sys::{clock, process};

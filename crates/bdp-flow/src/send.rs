@@ -9,7 +9,7 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use bdp_model::flow::USUAL_LENGTH;
-use bdp_model::payload::Zerocopy;
+use bdp_model::flow::payload::Zerocopy;
 use bdp_sys::payload::{self, Method, Payload};
 use bdp_sys::poll::Waker;
 use bdp_sys::{clock, socket};

@@ -1,9 +1,9 @@
 //! What both ends report of a flow, joined.
 
 use bdp_model::flow::FlowSpec;
+use bdp_model::flow::udp::UdpReport;
 use bdp_model::record::{RttReport, Transfer, WindowReport};
-use bdp_model::stats::median;
-use bdp_model::udp::UdpReport;
+use bdp_model::statistics::median;
 use bdp_wire::control::{Received, Sent};
 
 /// Returns the transfer of which the two ends report so; findings are added elsewhere.

@@ -4,7 +4,7 @@
 //! predicts it. Each is therefore given a few slices of the flow, in turn, so that a neighbour that uses the
 //! processor for a while affects all of them.
 
-use bdp_model::method::{SendMethod, TriedWay};
+use bdp_model::flow::method::{SendMethod, TriedWay};
 use bdp_sys::payload::Method;
 
 /// Default bytes per call: what stays in the processor's cache until the receiver has taken them.

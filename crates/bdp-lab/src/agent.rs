@@ -4,8 +4,8 @@ use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
-use bdp_model::method::Privilege;
-use bdp_model::netem::Netem;
+use bdp_model::flow::method::Privilege;
+use bdp_model::link::netem::Netem;
 use bdp_model::tuning::setting::Setting;
 use bdp_model::units::Probability;
 use bdp_sys::namespace;

@@ -13,9 +13,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bdp_link::{DropCause, Verdict};
+use bdp_model::case::LinkSpec;
 use bdp_model::plain::in_words;
 use bdp_model::record::CaptureRecord;
-use bdp_model::scenario::LinkSpec;
 use bdp_model::units::Nanos;
 use bdp_pcap::{Direction, Interface, LINKTYPE_RAW, Packet, Section, Statistics, Writer};
 use bdp_sys::{clock, process};
@@ -358,8 +358,8 @@ fn describe(event: &Event) -> String {
 
 #[cfg(test)]
 mod tests {
+    use bdp_model::case::WHOLE_PACKETS;
     use bdp_model::link::LinkConfig;
-    use bdp_model::scenario::WHOLE_PACKETS;
     use bdp_pcap::{Block, blocks};
 
     use super::*;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bdp_model::link::LinkConfig;
-use bdp_model::netem::Netem;
+use bdp_model::link::netem::Netem;
 use bdp_sys::netlink::{DeviceSettings, Netlink};
 use bdp_sys::poll::{Interest, Poll};
 use bdp_sys::qdisc_managed::Parent;

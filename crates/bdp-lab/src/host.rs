@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use bdp_model::method::Privilege;
+use bdp_model::flow::method::Privilege;
 use bdp_sys::netlink::Netlink;
 use bdp_sys::passing;
 use bdp_sys::tun::Tun;

@@ -1,6 +1,6 @@
 //! Options that make the kernel's queues like the emulator's.
 
-use bdp_model::queue::{Queue, QueueParameter, QueueValue, Red};
+use bdp_model::link::queue::{Queue, QueueParameter, QueueValue, Red};
 use bdp_model::units::{Nanos, Rate};
 use bdp_sys::qdisc_managed::{Options, cake, codel, dual_pi2, fq_codel, pie, red};
 

@@ -1,7 +1,7 @@
 //! What the driver measures on one direction while it moves packets.
 
-use bdp_model::histogram::Histogram;
 use bdp_model::link::DirectionConfig;
+use bdp_model::statistics::histogram::Histogram;
 
 use crate::crossing::Crossings;
 

@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bdp_link::{End, Offload, Packet, PartialChecksum, Segmentation, Transport};
-use bdp_model::histogram::Histogram;
 use bdp_model::link::LinkConfig;
 use bdp_model::record::{DirectionFidelity, Fidelity};
+use bdp_model::statistics::histogram::Histogram;
 use bdp_model::units::{Nanos, Rate};
 use bdp_sys::poll::{Interest, Poll};
 use bdp_sys::process::{self, HostCpu};

@@ -6,12 +6,12 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bdp_link::{DropCause, End};
-use bdp_model::histogram::Histogram;
+use bdp_model::case::network::{Hop, Network, changes};
+use bdp_model::case::{Family, HostSpec, LinkSpec};
+use bdp_model::flow::method::Privilege;
 use bdp_model::link::{DirectionConfig, Loss};
-use bdp_model::method::Privilege;
 use bdp_model::record::{DirectionFidelity, Lateness};
-use bdp_model::scenario::route::{Hop, Network, changes};
-use bdp_model::scenario::{Family, HostSpec, LinkSpec};
+use bdp_model::statistics::histogram::Histogram;
 use bdp_model::units::Nanos;
 use bdp_sys::clock;
 use bdp_sys::tun::Tun;

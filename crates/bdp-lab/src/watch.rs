@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use bdp_model::breach::OtherProgram;
 use bdp_model::record::HostFidelity;
+use bdp_model::record::breach::OtherProgram;
 use bdp_sys::clock;
 use bdp_sys::schedule::{self, ProcessTime, ThreadTime};
 

@@ -1,7 +1,7 @@
 //! Explicit Congestion Notification: the two bits of RFC 3168 in an IP header.
 
 use crate::packet::Packet;
-use bdp_model::checksum;
+use bdp_model::link::checksum;
 
 const ECT_1: u8 = 0b01;
 const ECT_0: u8 = 0b10;

@@ -1,7 +1,7 @@
 //! What a packet passes before the queue, in order: drop by size, outages, loss, corruption, duplication.
 
 use bdp_model::link::DirectionConfig;
-use bdp_model::over_time::Outage;
+use bdp_model::link::over_time::Outage;
 use bdp_model::units::Nanos;
 
 use crate::corruption::{BitChoice, Corruption};

@@ -18,7 +18,7 @@
 //! 7. **Queue limit**, drop-tail. It counts the packets whose serialisation has not ended, including the one on
 //!    the wire. In packets: admitted if no more than `limit - 1` are there. In bytes: admitted if the packet will
 //!    be off the wire within `limit x 8 / rate` of its arrival, so the packet on the wire counts by its remaining
-//!    bits. Active queue management ([`bdp_model::queue`]) decides here and again when the packet's turn comes:
+//!    bits. Active queue management ([`bdp_model::link::queue`]) decides here and again when the packet's turn comes:
 //!    it may drop or mark then, and serve flows out of order. Its segments are decided one by one, and late drops
 //!    are counted when they happen ([`Link::take_removed`]).
 //! 8. **ECN mark**, if the packet is ECN-capable and the backlog before it reaches the threshold, counted as for

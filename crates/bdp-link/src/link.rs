@@ -1,7 +1,7 @@
 //! A link: its two directions, and the medium if they share one.
 
+use bdp_model::link::queue::QueueSamples;
 use bdp_model::link::{LinkConfig, Medium};
-use bdp_model::queue::QueueSamples;
 use bdp_model::units::Nanos;
 
 use crate::counters::Counters;

@@ -1,7 +1,7 @@
 //! Loss before the queue, decided by a packet's index and, if it changes over time, by the packet's arrival.
 
 use bdp_model::link::Loss;
-use bdp_model::over_time::Timeline;
+use bdp_model::link::over_time::Timeline;
 use bdp_model::units::{Nanos, Probability};
 
 use crate::end::End;
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn a_probability_over_time_draws_as_a_constant_one() {
-        use bdp_model::over_time::Moment;
+        use bdp_model::link::over_time::Moment;
         let moment = |s, p| Moment { at: Nanos::secs(s), value: fraction(p) };
         let mut steps = LossModel::new(
             &Loss::OverTime(Timeline::Steps(vec![moment(0, 0.0), moment(10, 0.3)])),

@@ -1,6 +1,6 @@
 //! Queue occupancy over time: readings at a fixed interval, since time zero.
 
-use bdp_model::queue::QueueReading;
+use bdp_model::link::queue::QueueReading;
 use bdp_model::units::Nanos;
 
 /// Maximum number of readings; beyond it the interval is doubled, and every other one dropped.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::tcp::TcpHeader;
-use bdp_model::checksum;
+use bdp_model::link::checksum;
 
 /// One IP packet, version 4 or 6: a wire segment, or a super-packet that stands for several.
 ///

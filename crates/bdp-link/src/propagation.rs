@@ -4,7 +4,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
 
 use bdp_model::link::DirectionConfig;
-use bdp_model::over_time::DelayOverTime;
+use bdp_model::link::over_time::DelayOverTime;
 use bdp_model::units::Nanos;
 
 use crate::duplication::Copy;

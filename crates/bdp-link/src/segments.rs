@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use crate::packet::{Packet, Segmentation, Transport};
-use bdp_model::checksum;
+use bdp_model::link::checksum;
 
 /// How a packet splits into wire segments. All but the last are of one length.
 ///

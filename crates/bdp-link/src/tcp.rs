@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use bdp_model::checksum;
+use bdp_model::link::checksum;
 
 /// A TCP header with its options (RFC 9293, section 3.1), its length checked.
 #[derive(Debug)]

@@ -2,8 +2,8 @@
 //!
 //! A packet's service begins when its turn has come, by the queue at that time. So its departure is known from then on and not on arrival.
 
+use bdp_model::link::queue::QueueReading;
 use bdp_model::link::{DirectionConfig, LinkConfig, Medium};
-use bdp_model::queue::QueueReading;
 use bdp_model::units::Nanos;
 
 use crate::discipline::{Backlog, Discipline, Effects, OnWire, Waiting};

@@ -1,7 +1,7 @@
 //! Why an attempt is INVALID, in words.
 
-use bdp_model::breach::{Breach, Cause, Delayed, HarmSeen, Place};
 use bdp_model::record::Fidelity;
+use bdp_model::record::breach::{Breach, Cause, Delayed, HarmSeen, Place};
 use bdp_model::units::Nanos;
 
 use crate::number::percent;
@@ -164,7 +164,7 @@ fn of_pair(between: &Option<String>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use bdp_model::breach::OtherProgram;
+    use bdp_model::record::breach::OtherProgram;
 
     use super::*;
 

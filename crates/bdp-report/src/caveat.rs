@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 
 use bdp_explain::experiment;
-use bdp_model::caveat::{Caveat, NoExperiment, NotMeasured, WindowShortfall};
-use bdp_model::ends::{Direction, End, PeerProtocol, Task};
 use bdp_model::finding::Fact;
+use bdp_model::finding::caveat::{Caveat, NoExperiment, NotMeasured, WindowShortfall};
+use bdp_model::measurement::ends::{Direction, End, PeerProtocol, Task};
 
+use bdp_model::flow::method::EndReason;
 use bdp_model::measurement::Measurement;
-use bdp_model::method::EndReason;
-use bdp_model::mtu_search::IPV6_MINIMUM;
+use bdp_model::probes::mtu_search::IPV6_MINIMUM;
 use bdp_model::tuning::setting::Setting;
 use bdp_model::units::{ByteCount, Nanos, Rate, format_bps};
 use serde_json::{Value, json};

@@ -1,8 +1,8 @@
 //! Comparison of two stored runs, point by point, as text and as JSON.
 
-use bdp_model::comparison::{Interval, LEAST_RUNS, Regression, Verdict};
-use bdp_model::labels::Labels;
-use bdp_model::run_comparison::{Compared, Metric, Row};
+use bdp_model::measurement::labels::Labels;
+use bdp_model::statistics::comparison::{Interval, LEAST_RUNS, Regression, Verdict};
+use bdp_model::sweep::run_comparison::{Compared, Metric, Row};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -61,7 +61,7 @@ impl ComparedText for Compared {
             let first = i == 0 || rows[i - 1].point != row.point;
             if first { Cell::tinted(row.point.clone(), Tint::Strong) } else { Cell::default() }
         });
-        let spread = |row: &Row, values: &bdp_model::comparison::Values| match values.n {
+        let spread = |row: &Row, values: &bdp_model::statistics::comparison::Values| match values.n {
             1 => "-".to_owned(),
             _ => format!("{}..{}", row.metric.printed(values.min), row.metric.printed(values.max)),
         };

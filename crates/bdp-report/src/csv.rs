@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bdp_model::case::Published;
+use bdp_model::case::traffic::TrafficRecord;
+use bdp_model::facts::segments::Segments;
 use bdp_model::finding::Finding;
-use bdp_model::labels::Labels;
+use bdp_model::flow::udp::{SearchEnd, UdpReport};
 use bdp_model::measurement::Measurement;
+use bdp_model::measurement::labels::Labels;
 use bdp_model::record::{Record, RttSummary};
-use bdp_model::segments::Segments;
-use bdp_model::traffic::TrafficRecord;
-use bdp_model::udp::{SearchEnd, UdpReport};
 use serde_json::Value;
 
 use crate::finding::confidence;

@@ -1,7 +1,7 @@
 //! Text output of `bdp selftest`.
 
-use bdp_model::instrument::Instrument;
-use bdp_model::ping::Distribution;
+use bdp_model::measurement::instrument::Instrument;
+use bdp_model::probes::ping::Distribution;
 use bdp_model::units::{Nanos, significant};
 
 use crate::caveat;

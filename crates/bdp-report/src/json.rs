@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use bdp_model::case::{Published, PublishedRow};
 use bdp_model::facts::Facts;
+use bdp_model::facts::segments::Segments;
 use bdp_model::finding::Limit;
-use bdp_model::hops::PathReport;
-use bdp_model::instrument::Instrument;
 use bdp_model::measurement::Measurement;
-use bdp_model::ping::Ping;
+use bdp_model::measurement::instrument::Instrument;
+use bdp_model::probes::hops::PathReport;
+use bdp_model::probes::ping::Ping;
 use bdp_model::record::{Record, Transfer};
-use bdp_model::repeated::Repeated;
-use bdp_model::segments::Segments;
+use bdp_model::sweep::repeated::Repeated;
 use serde::Serialize;
 use serde_json::{Value, json as value};
 

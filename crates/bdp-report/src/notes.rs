@@ -1,7 +1,7 @@
 //! Notes beside the numbers: invalid attempts, missed expectations, windows not reached.
 
-use bdp_model::caveat::WindowShortfall;
 use bdp_model::facts::Facts;
+use bdp_model::finding::caveat::WindowShortfall;
 use bdp_model::finding::{Finding, Limit};
 use bdp_model::record::{Fidelity, FlowRecord, Record};
 use bdp_model::units::format_bps;

@@ -4,15 +4,15 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use bdp_model::expectation::Judgement;
-use bdp_model::figure::{Figure, PingFigure, Quantile, figure};
-use bdp_model::labels::Labels;
+use bdp_model::facts::segments::Segments;
+use bdp_model::measurement::expectation::Judgement;
+use bdp_model::measurement::figure::{Figure, PingFigure, Quantile, figure};
+use bdp_model::measurement::labels::Labels;
 use bdp_model::measurement::{Direction, Measurement};
-use bdp_model::ping::Ping;
-use bdp_model::points::{Ending, label, points, value_words};
+use bdp_model::probes::ping::Ping;
 use bdp_model::record::{Record, RttSummary};
-use bdp_model::segments::Segments;
-use bdp_model::stats::median;
+use bdp_model::statistics::median;
+use bdp_model::sweep::points::{Ending, label, points, value_words};
 use serde_json::Value;
 
 const NS: f64 = 1e-9;
@@ -91,7 +91,7 @@ pub fn prometheus_of_cases(records: &[Record], labels: &Labels, bdp: &str) -> St
         })
         .collect();
     let each = |of: &dyn Fn(&Record) -> Option<f64>| -> Vec<(String, f64)> {
-        let middle = |(labels, point): &(String, bdp_model::points::SweepPoint<'_>)| {
+        let middle = |(labels, point): &(String, bdp_model::sweep::points::SweepPoint<'_>)| {
             let mut values: Vec<f64> = point.valid().filter_map(of).collect();
             Some((labels.clone(), median(&mut values)?))
         };

@@ -1,8 +1,8 @@
 //! The table of repetitions: statistics of each point and the confidence interval of its mean, with loss models and published figures.
 
 use bdp_model::case::PublishedRow;
-use bdp_model::repeated::{CONFIDENCE, LossModels, Repeated, SEGMENTS_PER_ACK, TIMEOUT_MIN};
-use bdp_model::stats::{LEAST_RESAMPLED, median};
+use bdp_model::statistics::{LEAST_RESAMPLED, median};
+use bdp_model::sweep::repeated::{CONFIDENCE, LossModels, Repeated, SEGMENTS_PER_ACK, TIMEOUT_MIN};
 
 use crate::grid::{Align, Cell, Column, render, tame, total_width, wrap};
 use crate::number::{RateUnit, percent, three_digits};

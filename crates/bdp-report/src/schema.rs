@@ -1,13 +1,13 @@
 //! JSON Schemas of the documents made in this crate: derived from their types, with the wording added next to the types' members.
 
+use bdp_model::capture::pair::CapturePair;
 use bdp_model::capture::{CaptureSummary, CapturedFlow};
-use bdp_model::capture_pair::CapturePair;
-use bdp_model::expectation::Judgement;
 use bdp_model::finding::Finding;
-use bdp_model::hops::PathReport;
-use bdp_model::instrument::Instrument;
 use bdp_model::measurement::Measurement;
-use bdp_model::ping::Ping;
+use bdp_model::measurement::expectation::Judgement;
+use bdp_model::measurement::instrument::Instrument;
+use bdp_model::probes::hops::PathReport;
+use bdp_model::probes::ping::Ping;
 use bdp_model::schema::{About, Draft, add, remove};
 use bdp_model::tuning::{Plan, Rehearsal, Verification};
 use bdp_model::twin::TwinReport;

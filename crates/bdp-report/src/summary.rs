@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(crate) use bdp_model::points::{Ending, SweepPoint as Point, ending, in_order, points};
 use bdp_model::record::Record;
-pub(crate) use bdp_model::stats::Spread;
+pub(crate) use bdp_model::statistics::Spread;
+pub(crate) use bdp_model::sweep::points::{Ending, SweepPoint as Point, ending, in_order, points};
 
 use crate::number::three_digits;
 

@@ -1,6 +1,6 @@
 //! Sweeps: the curve as a chart, its knee, and the recommended value.
 
-use bdp_model::curve::{Axis, Curve, Fall, Knee, Product};
+use bdp_model::sweep::curve::{Axis, Curve, Fall, Knee, Product};
 use bdp_model::units::format_bps;
 
 use crate::chart::Chart;
@@ -153,7 +153,7 @@ fn knee_words(curve: &Curve, knee: Knee) -> String {
                 place(curve, at - 1),
                 share(at - 1)
             );
-            if goodput(last) < bdp_model::curve::KNEE_SHARE * level {
+            if goodput(last) < bdp_model::sweep::curve::KNEE_SHARE * level {
                 text.push_str(&format!(", {} falls back to {}", place(curve, last), share(last)));
             }
             text.push_str(&doubt(curve, at));

@@ -1,11 +1,11 @@
 //! Report of a sweep as text and JSON: curve, table, knee, recommended values and their cost.
 
-use bdp_model::curve::{
+use bdp_model::measurement::Measurement;
+use bdp_model::record::Record;
+use bdp_model::sweep::curve::{
     Axis, Curve, DELAY_RESOLUTION, DeliveryDelay, KNEE_CONFIDENCE, KNEE_SHARE, Knee, LATENCY_SHARE, Memory,
     Need, Plateau, Point, Range, Unmeasured,
 };
-use bdp_model::measurement::Measurement;
-use bdp_model::record::Record;
 use bdp_model::units::format_bps;
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use bdp_model::case::Published;
-use bdp_model::curve::{self, DeliveryDelay};
+use bdp_model::case::stack::Clock;
 use bdp_model::record::Record;
-use bdp_model::stack::Clock;
+use bdp_model::sweep::curve::{self, DeliveryDelay};
 
 use crate::grid::{Align, Cell, Column, render, tame, total_width, wrap};
 use crate::notes::{limits, notes};
@@ -16,7 +16,7 @@ use crate::style::{Style, Tint};
 use crate::summary::{Ending, Point, points, rtt_idle_text, stacks};
 use crate::sweep::{knees, sweeps};
 use crate::varied::{varied, window};
-use bdp_model::record_curves::window_curves;
+use bdp_model::sweep::record_curves::window_curves;
 
 /// Returns the knee of each sweep of windows, or what limits a single point; then facts about the lab, one row per point, notes on invalid
 /// attempts and missed expectations, and the curves. Ends with a newline. Goodput is the median of the valid repetitions, with

@@ -1,8 +1,8 @@
 //! Cases with traffic: transfer times, and the use of the path by concurrent flows.
 
+use bdp_model::case::traffic::TrafficRecord;
 use bdp_model::record::Record;
-use bdp_model::repeated::Repeated;
-use bdp_model::traffic::TrafficRecord;
+use bdp_model::sweep::repeated::Repeated;
 
 use crate::grid::{Align, Cell, Column, render, tame, wrap};
 use crate::number::{RateUnit, loss, three_digits};

@@ -1,6 +1,6 @@
 //! Text on a twin: the learned path, its result next to the measurement, and what was not observed.
 
-use bdp_model::ends::{Direction, End};
+use bdp_model::measurement::ends::{Direction, End};
 use bdp_model::tuning::setting::Setting;
 use bdp_model::twin::{
     Bottleneck, Compared, DirectionFigures, Discipline, Fidelity, Figure, Learned, Parameter, Source, Twin,

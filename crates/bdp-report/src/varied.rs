@@ -1,9 +1,9 @@
 //! Short description of what distinguishes a case: `64 KiB = 45 segments`, `loss 5%`, `10 x 128 KiB`.
 
-use bdp_model::points::{label, value_words};
-pub(crate) use bdp_model::points::{name, window};
+use bdp_model::flow::window::WindowBytes;
+use bdp_model::sweep::points::{label, value_words};
+pub(crate) use bdp_model::sweep::points::{name, window};
 use bdp_model::tuning::setting::Setting;
-use bdp_model::window::WindowBytes;
 use serde_json::Value;
 
 use crate::grid::tame;
@@ -50,7 +50,7 @@ fn shape(point: &Point<'_>, style: &Style, count: Option<(&str, u64)>) -> String
     if case.flows.len() > 1 {
         return format!("{} flows", case.flows.len());
     }
-    let unscaled = |host: &bdp_model::scenario::HostSpec| {
+    let unscaled = |host: &bdp_model::case::HostSpec| {
         (host.name == flow.to || host.name == flow.from) && host.switches_off(Setting::TcpWindowScaling)
     };
     match flow.spec.window.map(WindowBytes::as_bytes) {

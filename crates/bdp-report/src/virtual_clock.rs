@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use bdp_model::case::stack::Stack;
 use bdp_model::record::Record;
-use bdp_model::stack::Stack;
 
 use crate::grid::tame;
 use crate::measurement::quote;

@@ -1,8 +1,8 @@
 //! A run that a measurement is compared with.
 
-use bdp_model::comparison::{Comparison, Regression, THRESHOLD};
-use bdp_model::figure::{Figure, Quantile, values};
+use bdp_model::measurement::figure::{Figure, Quantile, values};
 use bdp_model::measurement::{MeasureRequest, Measurement};
+use bdp_model::statistics::comparison::{Comparison, Regression, THRESHOLD};
 use serde::{Deserialize, Serialize};
 
 /// The run that a measurement is compared with.

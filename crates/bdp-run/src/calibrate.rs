@@ -11,11 +11,11 @@ use bdp_agent::expect_answer;
 use bdp_agent::remote::Agents;
 use bdp_flow::error::FlowError;
 use bdp_lab::{AgentCommand, Driver, Pace, Testbed};
+use bdp_model::case::tcp_settings::SMALLEST_BUFFER;
+use bdp_model::case::{Family, HostSpec, LinkSpec, WHOLE_PACKETS};
 use bdp_model::flow::FlowSpec;
+use bdp_model::flow::payload::Zerocopy;
 use bdp_model::link::{Delivery, DirectionConfig, LinkConfig, QueueLimit};
-use bdp_model::payload::Zerocopy;
-use bdp_model::scenario::{Family, HostSpec, LinkSpec, WHOLE_PACKETS};
-use bdp_model::tcp_settings::SMALLEST_BUFFER;
 use bdp_model::units::{ByteCount, Nanos, Rate};
 use bdp_wire::control::{Answer, FlowOrder, Request, Role, Sent, StreamSource};
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use bdp_lab::{CaptureFiles, CapturePace, Captures, LabError};
-use bdp_model::scenario::{CaseSpec, LinkSpec};
+use bdp_model::case::{CaseSpec, LinkSpec};
 use serde::{Deserialize, Serialize};
 
 use crate::case_key::{digest, key};

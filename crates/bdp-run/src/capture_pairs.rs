@@ -2,10 +2,10 @@
 
 use bdp_capture::between::{LoggedFlow, Place, SegmentLog, compare};
 use bdp_explain::explain;
+use bdp_model::capture::pair::{BetweenDirection, CapturePair, PairedConnection, QueueingDelay};
 use bdp_model::capture::{ExplainedFlow, Offer, ReadCapture, Vantage};
-use bdp_model::capture_pair::{BetweenDirection, CapturePair, PairedConnection, QueueingDelay};
 use bdp_model::facts::OneWay;
-use bdp_model::udp::OneWayDelay;
+use bdp_model::flow::udp::OneWayDelay;
 
 /// A capture, with the segments of each of its flows.
 pub(crate) struct Logged {

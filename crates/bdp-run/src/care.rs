@@ -104,7 +104,7 @@ fn add(most: &mut BTreeMap<&'static str, f64>, measurement: &Measurement) {
 
 #[cfg(test)]
 mod tests {
-    use bdp_model::udp::{RateSearch, UdpRequest};
+    use bdp_model::flow::udp::{RateSearch, UdpRequest};
 
     use super::*;
 

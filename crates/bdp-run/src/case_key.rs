@@ -1,6 +1,6 @@
 //! Keys that identify cases and plans.
 
-use bdp_model::scenario::CaseSpec;
+use bdp_model::case::CaseSpec;
 
 /// Returns a key that identifies a case among all scenarios of a run. It does not mention the real clock, as before
 /// there was another.

@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 
 use bdp_flow::transfer::{transfer, window};
 use bdp_lab::LabError;
-use bdp_model::caveat::WindowShortfall;
-use bdp_model::method::WindowMechanism;
+use bdp_model::case::{CaseFlow, CaseSpec, segment};
+use bdp_model::finding::caveat::WindowShortfall;
+use bdp_model::flow::method::WindowMechanism;
 use bdp_model::plain::in_words;
 use bdp_model::record::{Environment, Fidelity, FlowRecord, RECORD_SCHEMA, Record, RttReport, WindowReport};
-use bdp_model::scenario::{CaseFlow, CaseSpec};
-use bdp_model::segment;
 use bdp_sys::socket::NO_CONGESTION;
 use bdp_wire::control::{Received, Sent};
 

@@ -11,14 +11,13 @@ use bdp_lab::watch::{Watch, Watched};
 use bdp_lab::{
     AgentCommand, CapturePace, Captures, Driver, LinkOutcome, Pace, Testbed, testbed::DeviceReading,
 };
-use bdp_model::host_counters::HostCounters;
-use bdp_model::method::Privilege;
+use bdp_model::case::route::Route;
+use bdp_model::case::stack::{Clock, Stack};
+use bdp_model::case::traffic::{Traffic, TrafficRecord};
+use bdp_model::case::{CaseFlow, CaseSpec, HostSpec, LinkSpec, segment};
+use bdp_model::flow::method::Privilege;
+use bdp_model::measurement::host_counters::HostCounters;
 use bdp_model::record::{Environment, FlowRecord, GuestReport, Record};
-use bdp_model::route::Route;
-use bdp_model::scenario::{CaseFlow, CaseSpec, Clock, HostSpec, LinkSpec};
-use bdp_model::segment;
-use bdp_model::stack::Stack;
-use bdp_model::traffic::{Traffic, TrafficRecord};
 use bdp_model::tuning::setting::Setting;
 
 use bdp_sys::clock;

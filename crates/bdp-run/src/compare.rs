@@ -1,6 +1,6 @@
 //! Compares two runs.
 
-use bdp_model::run_comparison::{Compared, Metric, Outcomes};
+use bdp_model::sweep::run_comparison::{Compared, Metric, Outcomes};
 use serde::{Deserialize, Serialize};
 
 use crate::RunError;

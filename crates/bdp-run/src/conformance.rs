@@ -1,7 +1,7 @@
 //! The conformance suite for stacks, run on a stack given by name: a kernel in a guest, any other in this process.
 
 use bdp_lab::Program;
-use bdp_model::stack::{Stack, StepStack};
+use bdp_model::case::stack::{Stack, StepStack};
 pub use bdp_stack::conformance::{Outcome, POINTS, Point};
 use bdp_stack::conformance::{Stepped, run, settings};
 pub use bdp_stack::{Found, list};

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use bdp_agent::ping::PingProgress;
 use bdp_flow::session::progress::Progress;
-use bdp_model::ends::End;
-use bdp_model::hops::Phase;
 use bdp_model::measurement::Measurement;
+use bdp_model::measurement::ends::End;
+use bdp_model::probes::hops::Phase;
 use bdp_model::record::Record;
 use bdp_model::tuning::{Change, Plan, Rehearsal, Verification};
 use bdp_model::units::Nanos;

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, SyncSender};
 
 use bdp_lab::program::ProgramOptions;
 use bdp_lab::{Driver, LabCommands, Pace, Program, machine};
-use bdp_model::labels::Labels;
+use bdp_model::measurement::labels::Labels;
 use bdp_model::record::Record;
 use bdp_store::{NewRun, RunKind, Store};
 use bdp_sys::clock;

@@ -5,8 +5,8 @@ mod steps;
 
 use std::borrow::Cow;
 
-use bdp_model::ends::{Direction, End};
 use bdp_model::finding::Limit;
+use bdp_model::measurement::ends::{Direction, End};
 use bdp_model::measurement::{HostFacts, MeasureRequest, Measurement};
 use bdp_model::tuning::setting::Setting;
 use bdp_model::tuning::{Change, Plan, Rehearsal, Verification};

@@ -2,14 +2,14 @@
 
 use std::sync::atomic::Ordering;
 
-use bdp_model::comparison::Regression;
-use bdp_model::expectation::Judgement;
-use bdp_model::hops::PathReport;
 use bdp_model::measurement::Measurement;
-use bdp_model::ping::Ping;
-use bdp_model::points::points;
+use bdp_model::measurement::expectation::Judgement;
+use bdp_model::probes::hops::PathReport;
+use bdp_model::probes::ping::Ping;
 use bdp_model::record::Record;
-use bdp_model::run_comparison::Compared;
+use bdp_model::statistics::comparison::Regression;
+use bdp_model::sweep::points::points;
+use bdp_model::sweep::run_comparison::Compared;
 use bdp_model::tuning::Rehearsal;
 use bdp_model::twin::TwinReport;
 use bdp_model::watch::WatchSummary;

@@ -1,6 +1,6 @@
 //! A stored run between two machines.
 
-use bdp_model::labels::Labels;
+use bdp_model::measurement::labels::Labels;
 use bdp_store::{NewRun, RunKind, Store, StoredMeasurement};
 use bdp_sys::clock;
 

@@ -6,10 +6,11 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use bdp_lab::{LabCommands, machine};
-use bdp_model::labels::Labels;
+use bdp_model::case::CaseSpec;
+use bdp_model::measurement::labels::Labels;
 use bdp_model::record::Record;
-use bdp_model::record_curves::curves;
-use bdp_model::scenario::{CaseSpec, PlanOptions, Scenario, Traces, shuffle};
+use bdp_model::scenario::{PlanOptions, Scenario, Traces, shuffle};
+use bdp_model::sweep::record_curves::curves;
 use bdp_store::{NewRun, RunKind};
 use bdp_sys::clock;
 use serde::{Deserialize, Serialize};

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bdp_flow::session::error::SessionError;
 use bdp_flow::session::progress::Progress;
-use bdp_model::caveat::Caveat;
-use bdp_model::expectation::{Expectation, Judgement};
-use bdp_model::labels::Labels;
+use bdp_model::finding::caveat::Caveat;
+use bdp_model::measurement::expectation::{Expectation, Judgement};
+use bdp_model::measurement::labels::Labels;
 use bdp_model::measurement::{MeasureRequest, Measurement};
 use bdp_store::{RunKind, Store, StoredMeasurement};
 use bdp_sys::random;

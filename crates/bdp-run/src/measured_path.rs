@@ -1,7 +1,7 @@
 //! A measured path, as twins, plans and verifications start from it.
 
-use bdp_model::ends::Direction;
 use bdp_model::measurement::Measurement;
+use bdp_model::measurement::ends::Direction;
 use bdp_model::tuning::Plan;
 use bdp_store::DocumentKind;
 use serde::{Deserialize, Serialize};

@@ -2,9 +2,9 @@
 
 use bdp_lab::LinkOutcome;
 use bdp_lab::fidelity::{Bounds, DatagramsSeen, FlowSeen, Loop, Observation};
-use bdp_model::route::Route;
-use bdp_model::scenario::route::Hop;
-use bdp_model::scenario::{CaseFlow, CaseSpec};
+use bdp_model::case::network::Hop;
+use bdp_model::case::route::Route;
+use bdp_model::case::{CaseFlow, CaseSpec};
 use bdp_model::units::Nanos;
 use bdp_wire::control::{Probed, Received, Sent};
 

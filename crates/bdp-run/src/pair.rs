@@ -1,7 +1,7 @@
 //! The pairs of hosts that flows run between.
 
+use bdp_model::case::{CaseFlow, CaseSpec};
 use bdp_model::record::RttSummary;
-use bdp_model::scenario::{CaseFlow, CaseSpec};
 use bdp_model::units::Nanos;
 use bdp_wire::control::{Received, Sent};
 

@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use bdp_lab::fidelity::{Allowance, harm_at};
 use bdp_lab::{Crossing, LinkOutcome};
+use bdp_model::case::network::Hop;
+use bdp_model::case::route::Route;
 use bdp_model::record::Excess;
-use bdp_model::route::Route;
-use bdp_model::scenario::route::Hop;
 use bdp_wire::control::Probed;
 use bdp_wire::probe::Probe;
 
@@ -119,7 +119,8 @@ fn summary(passages: &[Passage], allowance: &Allowance) -> Option<Excess> {
 
 #[cfg(test)]
 mod tests {
-    use bdp_model::scenario::{CaseSpec, Scenario};
+    use bdp_model::case::CaseSpec;
+    use bdp_model::scenario::Scenario;
     use bdp_model::units::Nanos;
     use bdp_wire::control::ProbeSample;
 

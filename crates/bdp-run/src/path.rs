@@ -8,8 +8,8 @@ use bdp_explain::hops::{conclude, suspects};
 use bdp_flow::session::error::SessionError;
 use bdp_flow::session::progress::{Progress, Stage};
 use bdp_model::flow::FlowSpec;
-use bdp_model::hops::{HopLoss, HopProbe, Load, PATH_SCHEMA, PathReport, PathRequest, Phase};
 use bdp_model::measurement::{Direction, MeasureRequest, Measurement};
+use bdp_model::probes::hops::{HopLoss, HopProbe, Load, PATH_SCHEMA, PathReport, PathRequest, Phase};
 use bdp_model::units::Nanos;
 use bdp_sys::clock;
 use serde::{Deserialize, Serialize};
@@ -71,7 +71,7 @@ impl PathPlan {
             return Traced { report: None, result: result.and_then(|()| Err(nothing())) };
         }
         let to = prober.destination();
-        let by_port = prober.method().protocol == bdp_model::hops::ProbeProtocol::Tcp;
+        let by_port = prober.method().protocol == bdp_model::probes::hops::ProbeProtocol::Tcp;
         let mut report = PathReport {
             schema: PATH_SCHEMA.to_owned(),
             bdp: env!("CARGO_PKG_VERSION").to_owned(),
@@ -228,8 +228,9 @@ impl PathPlan {
         let mut report = PathReport { request: self.request.clone(), ..PathReport::default() };
         conclude(&mut report, probes);
         let is_limited = |loss: &HopLoss| matches!(loss, HopLoss::RateLimit { .. });
-        let loses =
-            |figures: Option<bdp_model::hops::Figures>| figures.is_some_and(|f| f.loss.value > LIMITED);
+        let loses = |figures: Option<bdp_model::probes::hops::Figures>| {
+            figures.is_some_and(|f| f.loss.value > LIMITED)
+        };
         let hops = report.hops.iter().filter(|hop| is_limited(&hop.loss) || loses(hop.idle));
         hops.map(|hop| hop.number).collect()
     }
@@ -238,7 +239,7 @@ impl PathPlan {
     fn silent(&self, prober: &PathProber) -> String {
         let (to, hops, patience) = (prober.destination(), self.request.hops, self.request.patience);
         let other = match prober.method().protocol {
-            bdp_model::hops::ProbeProtocol::Tcp => "--icmp or --udp",
+            bdp_model::probes::hops::ProbeProtocol::Tcp => "--icmp or --udp",
             _ => "--tcp",
         };
         format!(

@@ -14,8 +14,8 @@ use bdp_capture::between::{SEGMENTS_MOST, SegmentLog};
 use bdp_capture::tcptrace::TcpTrace;
 use bdp_capture::{Analysis, Filter, Found, Notes};
 use bdp_explain::explain;
+use bdp_model::capture::pair::CapturePair;
 use bdp_model::capture::{ExplainedFlow, ReadCapture};
-use bdp_model::capture_pair::CapturePair;
 use serde::{Deserialize, Serialize};
 
 use crate::capture_pairs::{self, Logged};

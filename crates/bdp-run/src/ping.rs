@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::sync::atomic::AtomicBool;
 
 use bdp_agent::ping::ping;
-use bdp_model::expectation::{Expectation, Judgement};
-use bdp_model::figure::PingFigure;
-use bdp_model::ping::{Ping, PingMode, PingRequest, Tally};
+use bdp_model::measurement::expectation::{Expectation, Judgement};
+use bdp_model::measurement::figure::PingFigure;
+use bdp_model::probes::ping::{Ping, PingMode, PingRequest, Tally};
 use serde::{Deserialize, Serialize};
 
 use crate::session::Credentials;

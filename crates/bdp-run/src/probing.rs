@@ -3,12 +3,11 @@
 
 use std::ops::Range;
 
+use bdp_model::case::route::Route;
+use bdp_model::case::{CaseFlow, CaseSpec, ProbeKind, segment};
 use bdp_model::link::Loss;
 use bdp_model::probes::PairProbes;
 use bdp_model::record::RttReport;
-use bdp_model::route::Route;
-use bdp_model::scenario::{CaseFlow, CaseSpec, ProbeKind};
-use bdp_model::segment;
 use bdp_model::tuning::setting::Setting;
 use bdp_model::units::{Nanos, Rate};
 use bdp_wire::control::Probed;

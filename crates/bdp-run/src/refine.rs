@@ -3,9 +3,9 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use bdp_model::curve::Curve;
+use bdp_model::case::CaseSpec;
 use bdp_model::record::Record;
-use bdp_model::scenario::CaseSpec;
+use bdp_model::sweep::curve::Curve;
 
 use crate::case_key::key;
 use crate::case_runner::CaseRunner;
@@ -106,8 +106,8 @@ impl Rounds<'_> {
 
 #[cfg(test)]
 mod tests {
-    use bdp_model::comparison::Values;
-    use bdp_model::curve::{Axis, Point};
+    use bdp_model::statistics::comparison::Values;
+    use bdp_model::sweep::curve::{Axis, Point};
 
     use super::*;
 
@@ -148,7 +148,7 @@ mod tests {
         // 95 % of the ceiling needs 285 kB, between 256 KiB and 512 KiB; each round halves the way.
         assert_eq!(added, [370_728, 311_744, 285_870]);
         let curve = curve(&windows);
-        let Some(bdp_model::curve::Knee::At(at)) = curve.knee() else { panic!("no knee") };
+        let Some(bdp_model::sweep::curve::Knee::At(at)) = curve.knee() else { panic!("no knee") };
         assert_eq!(curve.points[at].x, 285_870.0);
         assert!(curve.points[at].x / curve.points[at - 1].x < 1.1);
     }

@@ -1,9 +1,9 @@
 //! Rehearses a plan and its alternatives on the emulated twin of a measured path, by the virtual clock: what each
 //! would give, alone and with competing traffic.
 
-use bdp_model::ends::Direction;
+use bdp_model::measurement::ends::Direction;
 use bdp_model::record::FlowRecord;
-use bdp_model::stats::Estimate;
+use bdp_model::statistics::Estimate;
 use bdp_model::tuning::{
     BEFORE, Beside, Change, PLAN, Plan, Predicted, REHEARSAL_SCHEMA, Rehearsal, Rehearsed, Target, choose,
 };

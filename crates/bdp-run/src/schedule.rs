@@ -5,9 +5,10 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
+use bdp_model::case::CaseSpec;
+use bdp_model::case::route::Route;
+use bdp_model::case::stack::Clock;
 use bdp_model::record::Record;
-use bdp_model::route::Route;
-use bdp_model::scenario::{CaseSpec, Clock};
 use bdp_store::Store;
 
 use crate::case_key::key;

@@ -105,7 +105,7 @@ fn recognise(
     let request = MeasureRequest { peer: Some(PeerProtocol::Iperf3), ..request.clone() };
     match driver::measure(&request, &mut peer, reporter, &experiment::next) {
         Ok(mut measurement) => {
-            measurement.caveats.insert(0, bdp_model::caveat::Caveat::RecognisedIperf3);
+            measurement.caveats.insert(0, bdp_model::finding::caveat::Caveat::RecognisedIperf3);
             Ok(Ok(measurement))
         }
         Err(

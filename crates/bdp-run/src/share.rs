@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use bdp_model::case::network::Hop;
+use bdp_model::case::route::Route;
+use bdp_model::case::{CaseFlow, CaseSpec};
 use bdp_model::link::Medium;
 use bdp_model::path::udp;
-use bdp_model::route::Route;
-use bdp_model::scenario::route::Hop;
-use bdp_model::scenario::{CaseFlow, CaseSpec};
 use bdp_model::units::Nanos;
 
 /// One flow: the goodput that it would reach alone, when, and how much of it each link on its route could carry.

@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bdp_flow::session::error::SessionError;
 use bdp_model::ByteCount;
-use bdp_model::labels::Labels;
-use bdp_model::measured_curves::measured_curves;
+use bdp_model::flow::window::WindowBytes;
+use bdp_model::measurement::labels::Labels;
 use bdp_model::measurement::{MeasureRequest, Measurement};
-use bdp_model::order::shuffle_in_blocks;
-use bdp_model::points::natural_order;
-use bdp_model::window::WindowBytes;
+use bdp_model::sweep::measured_curves::measured_curves;
+use bdp_model::sweep::order::shuffle_in_blocks;
+use bdp_model::sweep::points::natural_order;
 use bdp_store::{RunKind, Store, StoredMeasurement};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -5,10 +5,10 @@ use std::net::Ipv4Addr;
 use bdp_explain::plan;
 pub use bdp_explain::plan::{Described, Wish};
 use bdp_flow::host::Baseline;
-use bdp_model::ends::Direction;
+use bdp_model::case::Family;
+use bdp_model::measurement::ends::Direction;
 use bdp_model::measurement::{HostFacts, Measurement};
 use bdp_model::path::overhead::{Medium, Transport, payload_share};
-use bdp_model::scenario::Family;
 use bdp_model::tuning::Plan;
 
 /// Returns the plan for a measured path, using other measurements of it too.

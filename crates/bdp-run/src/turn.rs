@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use bdp_model::route::Route;
-use bdp_model::scenario::CaseSpec;
-use bdp_model::segment;
+use bdp_model::case::route::Route;
+use bdp_model::case::{CaseSpec, segment};
 use bdp_model::tuning::setting::Setting;
 use bdp_model::units::Nanos;
 

@@ -1,11 +1,11 @@
 //! The goodput that a case should have reached, and whether it did.
 
+use bdp_model::case::route::Route;
+use bdp_model::case::segment::{header_bytes, planned_mss};
+use bdp_model::case::{CaseFlow, CaseSpec, Expect};
 use bdp_model::path::udp::{self, Bound};
 use bdp_model::path::window::{self, Congestion, Expectation as Expected, WindowOnWire};
 use bdp_model::record::{Expectation, FlowRecord};
-use bdp_model::route::Route;
-use bdp_model::scenario::{CaseFlow, CaseSpec, Expect};
-use bdp_model::segment::{header_bytes, planned_mss};
 use bdp_model::units::format_bps;
 
 use crate::pair::smallest;

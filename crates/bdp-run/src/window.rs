@@ -1,10 +1,10 @@
 //! How a flow's window is set: by the receiver's buffer, by a clamp on the path, or not at all.
 
+use bdp_model::case::network::Hop;
+use bdp_model::case::route::Route;
+use bdp_model::case::segment::planned_mss;
+use bdp_model::case::{CaseFlow, CaseSpec, LinkSpec, WindowMethod};
 use bdp_model::link::{DirectionConfig, WindowScaleRewrite};
-use bdp_model::route::Route;
-use bdp_model::scenario::route::Hop;
-use bdp_model::scenario::{CaseFlow, CaseSpec, LinkSpec, WindowMethod};
-use bdp_model::segment::planned_mss;
 use bdp_model::tuning::setting::Setting;
 
 /// How one flow's window is set.

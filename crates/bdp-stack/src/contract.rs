@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use bdp_model::tcp_settings::TcpSettings;
+use bdp_model::case::tcp_settings::TcpSettings;
 use serde::{Deserialize, Serialize};
 
 use crate::socket::{Command, SocketReport};

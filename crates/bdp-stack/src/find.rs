@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use bdp_model::stack::StepStack;
+use bdp_model::case::stack::StepStack;
 use bdp_sys::places;
 
 use crate::{Program, Settings, Smoltcp, Stack, StackError};

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use bdp_model::checksum;
+use bdp_model::link::checksum;
 
 /// Protocol number of TCP in the IP header.
 const TCP: u8 = 6;

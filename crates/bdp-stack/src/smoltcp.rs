@@ -89,7 +89,7 @@ impl Smoltcp {
         if tcp.initial_window.is_some() {
             return Err(refused("an initial window setting"));
         }
-        if tcp.ecn.is_some_and(|ecn| ecn != bdp_model::tcp_settings::Ecn::Off) {
+        if tcp.ecn.is_some_and(|ecn| ecn != bdp_model::case::tcp_settings::Ecn::Off) {
             return Err(refused("ECN"));
         }
         let (interface, wire) = interface(&settings, 0)?;

@@ -1,6 +1,6 @@
 //! The suite against smoltcp.
 
-use bdp_model::stack::StepStack;
+use bdp_model::case::stack::StepStack;
 use bdp_stack::conformance::{POINTS, Stepped, run, settings};
 
 #[test]

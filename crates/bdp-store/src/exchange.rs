@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, Read, Write};
 use std::ops::ControlFlow;
 
-use bdp_model::labels::Labels;
 use bdp_model::measurement::Measurement;
+use bdp_model::measurement::labels::Labels;
 use bdp_model::plain::of_json;
 use bdp_model::record::Record;
 use serde::{Deserialize, Serialize};

@@ -16,8 +16,8 @@ mod sqlite;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;
 
-use bdp_model::labels::Labels;
 use bdp_model::measurement::Measurement;
+use bdp_model::measurement::labels::Labels;
 use bdp_model::record::Record;
 
 use named::named;

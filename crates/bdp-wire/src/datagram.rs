@@ -2,7 +2,7 @@
 //! that asked, and the header of each datagram.
 
 use aws_lc_rs::hmac;
-use bdp_model::udp::UdpRequest;
+use bdp_model::flow::udp::UdpRequest;
 use serde::{Deserialize, Serialize};
 
 use crate::session::{Key, MAGIC, PREAMBLE_BYTES, VERSION};

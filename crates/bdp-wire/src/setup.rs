@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use bdp_model::method::Privilege;
-use bdp_model::netem::Netem;
+use bdp_model::flow::method::Privilege;
+use bdp_model::link::netem::Netem;
 use serde::{Deserialize, Serialize};
 
 /// First message on the stream, from the lab to the process.

@@ -206,7 +206,7 @@ pub struct TuneFailed {
 
 #[cfg(test)]
 mod tests {
-    use bdp_model::ends::End;
+    use bdp_model::measurement::ends::End;
     use bdp_model::tuning::Reason;
 
     use super::*;

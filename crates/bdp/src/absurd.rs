@@ -1,7 +1,7 @@
 //! Implausible values: a number without a unit is in the base unit, 50 is fifty seconds and 100 one hundred
 //! bit/s. They are accepted as typed, with a note.
 
-use bdp_model::scenario::CaseSpec;
+use bdp_model::case::CaseSpec;
 use bdp_model::units::{Nanos, Rate};
 
 use crate::output;

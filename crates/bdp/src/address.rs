@@ -1,6 +1,6 @@
 //! Address options of commands that probe: family, source address and device.
 
-use bdp_model::scenario::Family;
+use bdp_model::case::Family;
 
 use crate::help;
 use crate::measure::target;

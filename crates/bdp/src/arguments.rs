@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::ops::RangeInclusive;
 
-use bdp_model::parameter::Parameter;
 use bdp_model::plain::in_words;
+use bdp_model::sweep::parameter::Parameter;
 use bdp_model::units::{ByteCount, Nanos};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Error, Parser};

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use bdp_model::Probability;
-use bdp_model::comparison::THRESHOLD;
-use bdp_model::run_comparison::{Metric, Outcomes};
+use bdp_model::statistics::comparison::THRESHOLD;
+use bdp_model::sweep::run_comparison::{Metric, Outcomes};
 use bdp_report::{About, ComparedText, Side};
 use bdp_run::compare::{ComparePlan, RunFigures};
 use bdp_run::context::Context;
@@ -238,7 +238,9 @@ fn figures(found: &Found) -> anyhow::Result<RunFigures> {
             let whole = all.iter().filter(|m| m.measurement.error.is_none());
             ("measurement", Outcomes::of_measurements(whole.map(|m| (&m.params, &m.measurement))))
         }
-        Kept::Records(_) => ("record", Outcomes::of_records(bdp_model::points::in_order(&found.records()))),
+        Kept::Records(_) => {
+            ("record", Outcomes::of_records(bdp_model::sweep::points::in_order(&found.records())))
+        }
     };
     let run = tame(&found.info.id);
     if points.points().is_empty() {

@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use bdp_model::figure::{Figure, Figures, PingFigure};
+use bdp_model::measurement::figure::{Figure, Figures, PingFigure};
 use bdp_model::scenario::{self, PlanOptions, Scenario};
 use bdp_model::tuning::setting::Setting;
 use bdp_store::{Page, Store};

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use bdp_model::scenario::{self, Clock, PlanOptions, Scenario};
+use bdp_model::case::stack::Clock;
+use bdp_model::scenario::{self, PlanOptions, Scenario};
 
 use crate::exit::Outcome;
 use crate::lab::{Ending, Page, Work};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use bdp_model::Rate;
-use bdp_model::ends::Direction;
+use bdp_model::measurement::ends::Direction;
 use bdp_model::measurement::{MeasureRequest, Measurement};
 use bdp_model::tuning::Plan;
 use bdp_model::units::{Nanos, format_bps};

@@ -323,7 +323,7 @@ pub fn alone(measurement: Measurement) -> StoredMeasurement {
 
 /// The measurements of a sweep, each with its varied parameters.
 fn swept(measurements: Vec<Measurement>) -> Vec<StoredMeasurement> {
-    let all: Vec<BTreeMap<String, Value>> = bdp_model::measured_curves::varied_params(&measurements);
+    let all: Vec<BTreeMap<String, Value>> = bdp_model::sweep::measured_curves::varied_params(&measurements);
     all.into_iter()
         .zip(measurements)
         .map(|(params, measurement)| {

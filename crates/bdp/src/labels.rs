@@ -1,6 +1,6 @@
 //! `--label`: name of a run, and labels with names.
 
-use bdp_model::labels::{Label, Labels};
+use bdp_model::measurement::labels::{Label, Labels};
 
 use crate::exit;
 use crate::help;

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use bdp_model::ends::End;
+use bdp_model::measurement::ends::End;
 use bdp_run::Event;
 use bdp_run::context::Context;
 use bdp_run::job::{Job, Results};

@@ -5,8 +5,8 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use bdp_model::labels::Labels;
 use bdp_model::measurement::Measurement;
+use bdp_model::measurement::labels::Labels;
 use bdp_model::record::Record;
 use bdp_report::{About, VectorFigure};
 use bdp_store::{SqliteStore, StoredMeasurement};

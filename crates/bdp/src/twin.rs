@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use bdp_model::Rate;
-use bdp_model::ends::Direction;
 use bdp_model::measurement::Measurement;
+use bdp_model::measurement::ends::Direction;
 use bdp_model::twin::Compared;
 use bdp_run::Event;
 use bdp_run::context::Context;

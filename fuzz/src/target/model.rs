@@ -1,8 +1,8 @@
 //! What a user writes, and what was stored.
 
-use bdp_model::expectation::Expectation;
+use bdp_model::flow::payload::CpuList;
 use bdp_model::measurement::Measurement;
-use bdp_model::payload::CpuList;
+use bdp_model::measurement::expectation::Expectation;
 use bdp_model::record::Record;
 use bdp_model::scenario::{PlanOptions, Scenario, shipped};
 use bdp_model::{ByteCount, Nanos, Probability, Rate};

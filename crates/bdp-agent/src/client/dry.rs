@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::time::Duration;
 
 use bdp_flow::session::peer::Outcome;
+use bdp_model::flow::method::EndReason;
 use bdp_model::measurement::Direction;
-use bdp_model::method::EndReason;
 use bdp_sys::clock;
 use bdp_sys::tcp_info::TcpInfo;
 

@@ -4,9 +4,9 @@ use std::net::TcpStream;
 use std::sync::atomic::AtomicBool;
 
 use bdp_model::flow::FlowSpec;
+use bdp_model::flow::method::EndReason;
 use bdp_model::measurement::{Direction, MeasureRequest};
-use bdp_model::method::EndReason;
-use bdp_model::one_way::ClockOffset;
+use bdp_model::probes::one_way::ClockOffset;
 use bdp_model::units::Nanos;
 use bdp_sys::clock;
 use bdp_wire::control::{Answer, FlowOrder, Received, Role, Sent, StreamSource};

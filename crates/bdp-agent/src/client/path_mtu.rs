@@ -9,9 +9,9 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use bdp_model::caveat::Caveat;
+use bdp_model::finding::caveat::Caveat;
 use bdp_model::measurement::{MeasureRequest, MtuBlackHole, PathFacts};
-use bdp_model::mtu_search::{MtuBounds, MtuEnd, MtuSearcher, Step};
+use bdp_model::probes::mtu_search::{MtuBounds, MtuEnd, MtuSearcher, Step};
 use bdp_model::units::Nanos;
 use bdp_sys::{poll, udp};
 use bdp_wire::echo::{ECHO_BYTES, Echo, LONGEST_ECHO};

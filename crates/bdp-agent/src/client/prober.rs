@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use bdp_model::one_way::{ClockOffset, ClockSkew, EachWay, Exchange};
+use bdp_model::probes::one_way::{ClockOffset, ClockSkew, EachWay, Exchange};
 use bdp_model::probes::{self, ProbeOutcome, ProbePoint, ProbeSeries, ProbeTimes};
 use bdp_sys::poll::{is_wait, wait_readable};
 use bdp_sys::stamp::{Stamp, StampedSocket};
@@ -196,7 +196,7 @@ impl Probes for Prober {
     fn responsiveness_rpm(&self, sent_within: &Range<u64>) -> Option<f64> {
         let mut round_trips_ns: Vec<u64> =
             self.outcomes(sent_within).into_iter().filter_map(ProbeOutcome::rtt_ns).collect();
-        bdp_model::stats::responsiveness_rpm(&mut round_trips_ns)
+        bdp_model::statistics::responsiveness_rpm(&mut round_trips_ns)
     }
 
     fn last_ns(&self) -> Option<u64> {

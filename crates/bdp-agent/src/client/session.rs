@@ -11,7 +11,7 @@ use bdp_flow::session::options::{self, PATIENCE};
 use bdp_flow::session::peer::{Context, ForeignProber, Outcome, Peer, Polled, Probes};
 use bdp_flow::session::reporter::{Reporter, SHORTEST_TICK};
 use bdp_flow::session::{datagrams, dial, outcome};
-use bdp_model::caveat::Caveat;
+use bdp_model::finding::caveat::Caveat;
 use bdp_model::measurement::{Direction, DirectionResult, HostFacts, MeasureRequest, PathFacts};
 use bdp_model::units::format_bps;
 use bdp_sys::clock;

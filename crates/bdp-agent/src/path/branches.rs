@@ -1,5 +1,5 @@
 //! The branches of each hop: uses as many flows as the multipath detection algorithm requires,
-//! [`bdp_model::hops::probes_needed`].
+//! [`bdp_model::probes::hops::probes_needed`].
 //!
 //! Each hop is evaluated by itself, whatever branch a flow took before it.
 
@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;
 
 use bdp_flow::session::error::Result;
-use bdp_model::hops::{Phase, probes_needed};
+use bdp_model::probes::hops::{Phase, probes_needed};
 
 use super::engine::{Aim, Engine};
 

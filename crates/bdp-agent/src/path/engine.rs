@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bdp_flow::error::FlowError;
 use bdp_flow::pause::stop_check_ns;
 use bdp_flow::session::error::{Result, SessionError};
-use bdp_model::hops::{Answer, AnswerKind, HopProbe, Marks, Phase};
+use bdp_model::probes::hops::{Answer, AnswerKind, HopProbe, Marks, Phase};
 use bdp_sys::clock;
 use bdp_sys::hop_socket::QuoteSocket;
 use bdp_sys::poll::{Interest, wait_any};

@@ -5,8 +5,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use bdp_model::checksum;
-use bdp_model::hops::{AnswerKind, ProbeMethod, ProbeProtocol};
+use bdp_model::link::checksum;
+use bdp_model::probes::hops::{AnswerKind, ProbeMethod, ProbeProtocol};
 use bdp_sys::SysError;
 use bdp_sys::hop_socket::HopSocket;
 use bdp_sys::poll::Interest;

@@ -19,8 +19,8 @@ use std::sync::atomic::AtomicBool;
 use bdp_flow::error::FlowError;
 use bdp_flow::session::dial;
 use bdp_flow::session::error::{Result, SessionError};
-use bdp_model::hops::{AnswerKind, HopProbe, PathRequest, Phase, ProbeMethod, ProbeProtocol};
 use bdp_model::measurement::MeasureRequest;
+use bdp_model::probes::hops::{AnswerKind, HopProbe, PathRequest, Phase, ProbeMethod, ProbeProtocol};
 use bdp_model::units::Nanos;
 use bdp_sys::{SysError, clock};
 

@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
 
-use bdp_model::hops::{AnswerKind, ProbeMethod};
+use bdp_model::probes::hops::{AnswerKind, ProbeMethod};
 use bdp_sys::SysError;
 use bdp_sys::hop_socket::ReportedError;
 use bdp_sys::poll::Interest;

@@ -2,13 +2,13 @@
 //!
 //! A router that cannot forward one reports the MTU of its next link. If nothing is reported and no hop beyond a
 //! router answers, the size vanished after it; the longest working packet is then searched as on a path with silent
-//! routers ([`bdp_model::mtu_search`]), at the farthest hop that answers.
+//! routers ([`bdp_model::probes::mtu_search`]), at the farthest hop that answers.
 
 use std::sync::atomic::AtomicBool;
 
 use bdp_flow::session::error::Result;
-use bdp_model::hops::{AnswerKind, HopProbe, Phase};
-use bdp_model::mtu_search::{MtuBounds, MtuSearcher, Step};
+use bdp_model::probes::hops::{AnswerKind, HopProbe, Phase};
+use bdp_model::probes::mtu_search::{MtuBounds, MtuSearcher, Step};
 use bdp_model::units::Nanos;
 
 use super::engine::{Aim, Engine};

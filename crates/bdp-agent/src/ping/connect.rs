@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bdp_model::ping::{Fate, PingRequest};
+use bdp_model::probes::ping::{Fate, PingRequest};
 use bdp_sys::handshake::{Handshake, Tried};
 use bdp_sys::socket::TcpOptions;
 use bdp_sys::{clock, process};

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use bdp_model::ping::PingRequest;
+use bdp_model::probes::ping::PingRequest;
 use bdp_sys::poll;
 use bdp_sys::socket::{self, TcpOptions};
 use bdp_sys::stamp::{Stamp, StampedSocket};

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bdp_model::ping::{Fate, PingRequest};
+use bdp_model::probes::ping::{Fate, PingRequest};
 use bdp_sys::stamp::{Stamp, StampedSocket};
 use bdp_sys::{clock, process};
 use bdp_wire::echo::FarStamps;
@@ -429,7 +429,7 @@ fn parts(rtt_ns: u64, near: Option<(u64, u64)>, far: Option<FarStamps>) -> Parts
 mod tests {
     use std::collections::VecDeque;
 
-    use bdp_model::ping::{Distribution, Tally};
+    use bdp_model::probes::ping::{Distribution, Tally};
 
     use super::*;
 

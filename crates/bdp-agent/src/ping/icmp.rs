@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 
-use bdp_model::ping::{PingMethod, PingRequest};
+use bdp_model::probes::ping::{PingMethod, PingRequest};
 use bdp_sys::random;
 use bdp_sys::stamp::{IcmpAccess, StampedSocket};
 

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use bdp_model::histogram::Histogram;
-use bdp_model::ping::{Bucket, Distribution, Fate, Ping, Sample, Shares, Tally};
+use bdp_model::probes::ping::{Bucket, Distribution, Fate, Ping, Sample, Shares, Tally};
+use bdp_model::statistics::histogram::Histogram;
 
 use bdp_flow::lock::lock;
 
@@ -236,7 +236,7 @@ fn roomy() -> Histogram {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use bdp_model::ping::PingRequest;
+    use bdp_model::probes::ping::PingRequest;
     use bdp_model::units::Nanos;
 
     use super::*;

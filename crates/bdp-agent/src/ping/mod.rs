@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use bdp_model::caveat::Caveat;
-use bdp_model::ping::{PING_SCHEMA, Ping, PingMethod, PingMode, PingRequest, Sample, Tally};
+use bdp_model::finding::caveat::Caveat;
+use bdp_model::probes::ping::{PING_SCHEMA, Ping, PingMethod, PingMode, PingRequest, Sample, Tally};
 use bdp_model::units::Nanos;
 use bdp_sys::clock;
 use serde::{Deserialize, Serialize};

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use bdp_model::measurement::MeasureRequest;
-use bdp_model::ping::PingRequest;
+use bdp_model::probes::ping::PingRequest;
 use bdp_sys::socket::TcpOptions;
 
 use bdp_flow::session::dial;

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bdp_model::ping::PingRequest;
+use bdp_model::probes::ping::PingRequest;
 use bdp_sys::{clock, process};
 
 use bdp_flow::pause::stop_check_ns;

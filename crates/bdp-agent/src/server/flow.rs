@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use bdp_model::method::EndReason;
+use bdp_model::flow::method::EndReason;
 use bdp_model::record::ReceiverSample;
 use bdp_model::units::{Nanos, Rate};
 use bdp_sys::socket::TcpOptions;

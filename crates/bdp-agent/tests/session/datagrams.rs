@@ -3,8 +3,8 @@
 use std::net::UdpSocket;
 use std::time::Duration;
 
+use bdp_model::flow::udp::{RateSearch, SearchEnd, UdpRequest};
 use bdp_model::measurement::Direction;
-use bdp_model::udp::{RateSearch, SearchEnd, UdpRequest};
 use bdp_model::units::{Nanos, Rate};
 use bdp_wire::datagram::{OPENING_BYTES, Opening, Step};
 use bdp_wire::session::Limits;

@@ -12,7 +12,7 @@ use bdp_agent::server::access::{AccessRules, PlaceLimits};
 use bdp_agent::server::{Event, ServerOptions};
 use bdp_flow::session::error::SessionError;
 use bdp_flow::session::progress::{Progress, Stage};
-use bdp_model::caveat::Caveat;
+use bdp_model::finding::caveat::Caveat;
 use bdp_model::measurement::Direction;
 use bdp_model::units::Nanos;
 use bdp_wire::session::{

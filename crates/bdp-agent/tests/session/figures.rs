@@ -8,11 +8,11 @@ use crate::support::measure;
 use crate::untested;
 use bdp_agent::server::Event;
 use bdp_flow::session::progress::Stage;
+use bdp_model::case::Family;
+use bdp_model::flow::method::EndReason;
+use bdp_model::flow::window::WindowBytes;
 use bdp_model::measurement::Direction;
-use bdp_model::method::EndReason;
-use bdp_model::scenario::Family;
 use bdp_model::units::{ByteCount, Nanos};
-use bdp_model::window::WindowBytes;
 
 use crate::support::{Serving, TOKEN, options, request, run, run_with};
 

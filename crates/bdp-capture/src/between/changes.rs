@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bdp_model::capture_pair::{Change, Changed, ChangedValue};
+use bdp_model::capture::pair::{Change, Changed, ChangedValue};
 
 use super::direction::Direction;
 use super::log::Passed;

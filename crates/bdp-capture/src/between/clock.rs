@@ -4,7 +4,7 @@
 //! same amount: the sum of both minimum delays is independent of it, and so is a delay above its own direction's minimum. A drift tilts the lower
 //! envelopes of both directions in opposite ways, which a growing queue does not.
 
-use bdp_model::capture_pair::{ClockBetween, DelayAt, QueueingDelay};
+use bdp_model::capture::pair::{ClockBetween, DelayAt, QueueingDelay};
 
 /// Number of time slices whose minimum delay is examined.
 const PARTS: usize = 200;

@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use bdp_model::capture::{CaptureSummary, FlowProtocol};
-use bdp_model::capture_pair::{
+use bdp_model::capture::pair::{
     BetweenDirection, CapturePair, Change, Changed, ChangedValue, ClockBetween, OrderBy, PairedConnection,
 };
-use bdp_model::stats::median;
+use bdp_model::capture::{CaptureSummary, FlowProtocol};
+use bdp_model::statistics::median;
 
 use super::changes;
 use super::clock::{self, Delays};

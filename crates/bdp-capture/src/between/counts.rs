@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bdp_model::capture_pair::{BetweenDirection, LostAt};
+use bdp_model::capture::pair::{BetweenDirection, LostAt};
 
 use super::direction::Direction;
 use super::matching::Alone;

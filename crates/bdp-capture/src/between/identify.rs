@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 
+use bdp_model::capture::pair::Recognised;
 use bdp_model::capture::{CapturedFlow, FlowProtocol};
-use bdp_model::capture_pair::Recognised;
 
 use super::log::SegmentLog;
 

@@ -1,6 +1,6 @@
 use std::net::Ipv4Addr;
 
-use bdp_model::capture_pair::{
+use bdp_model::capture::pair::{
     CapturePair, Change, Changed, ChangedValue, OrderBy, PairedConnection, Recognised,
 };
 use proptest::prelude::*;

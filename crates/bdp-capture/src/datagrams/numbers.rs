@@ -1,6 +1,6 @@
 //! Sequence numbers of a stream: losses, late arrivals, duplicates and restarts (RFC 3550, A.1 and A.3).
 
-use bdp_model::arrivals::{Arrival, Arrivals};
+use bdp_model::statistics::arrivals::{Arrival, Arrivals};
 
 /// Numbers kept: one that is later than this can't be distinguished from a duplicate.
 const REMEMBERED: u64 = 8192;

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use bdp_model::capture::{CapturedData, CapturedTcp, CongestionGuess, CongestionLike, Ended, Offer, Vantage};
 use bdp_model::facts::{Conversation, Refusal, Role, TimeState};
-use bdp_model::stats::median;
-use bdp_model::threshold::CAPTURE_LACKS;
+use bdp_model::finding::threshold::CAPTURE_LACKS;
+use bdp_model::statistics::median;
 
 use super::account::End;
 use super::half::HalfConnection;

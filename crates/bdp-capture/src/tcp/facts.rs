@@ -3,13 +3,12 @@
 use std::net::SocketAddr;
 
 use bdp_model::capture::CapturedRtt;
-use bdp_model::connection;
 use bdp_model::facts::{Conversation, End, Facts, OneWay, Role, Source, TimeState};
-use bdp_model::flow::FlowSpec;
+use bdp_model::flow::udp::OneWayDelay;
+use bdp_model::flow::{FlowSpec, connection};
 use bdp_model::record::{
     LossEpisode, ReceiverSample, RttReport, RttSummary, SenderSample, Transfer, WindowReport,
 };
-use bdp_model::udp::OneWayDelay;
 use bdp_model::units::{ByteCount, Nanos};
 
 use super::connection::{Connection, congestion_control};

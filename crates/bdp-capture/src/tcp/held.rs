@@ -1,9 +1,9 @@
 //! What currently holds the sender of one direction, as far as its windows and queue show.
 
 use bdp_model::facts::TimeState;
+use bdp_model::finding::threshold::{QUEUE_NOISE, QUEUE_SHARE};
 use bdp_model::path::delayed_ack;
 use bdp_model::record::EpisodeKind;
-use bdp_model::threshold::{QUEUE_NOISE, QUEUE_SHARE};
 use bdp_model::units::Nanos;
 
 use super::half::{HalfConnection, SOONER, STEADY};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use bdp_model::hops::{Branching, Hop, HopProbe, Phase, missed};
+use bdp_model::probes::hops::{Branching, Hop, HopProbe, Phase, missed};
 
 /// Changes of a flow's address from which they are not a change of the route.
 const SWITCHES: usize = 3;

@@ -1,6 +1,6 @@
 //! The length of a path, as its probes show it.
 
-use bdp_model::hops::{AnswerKind, HopProbe};
+use bdp_model::probes::hops::{AnswerKind, HopProbe};
 
 /// The hop at which the destination answers.
 pub fn destination(probes: &[HopProbe]) -> Option<u8> {

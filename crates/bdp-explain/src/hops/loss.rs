@@ -6,7 +6,9 @@
 //! the path is still lost then.
 
 use super::extent;
-use bdp_model::hops::{Hop, HopKind, HopLoss, HopProbe, LossStep, LossVerdict, Phase, Share, Unjudged};
+use bdp_model::probes::hops::{
+    Hop, HopKind, HopLoss, HopProbe, LossStep, LossVerdict, Phase, Share, Unjudged,
+};
 
 /// Highest probability that a difference is due to chance.
 const BY_CHANCE: f64 = 0.01;

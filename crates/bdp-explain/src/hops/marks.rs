@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use bdp_model::hops::{Hop, HopProbe, MarkChange, MarkVerdict, Marks, Unjudged};
+use bdp_model::probes::hops::{Hop, HopProbe, MarkChange, MarkVerdict, Marks, Unjudged};
 
 /// ECN code points (RFC 3168).
 const NOT_CAPABLE: u8 = 0;

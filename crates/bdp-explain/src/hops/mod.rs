@@ -14,10 +14,10 @@ mod samples;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use bdp_model::hops::{
+use bdp_model::probes::hops::{
     AnswerKind, Figures, Hop, HopAddress, HopKind, HopLoss, HopProbe, PathReport, Phase, Share,
 };
-use bdp_model::stats::resolves;
+use bdp_model::statistics::resolves;
 
 use extent::{destination, end_of};
 
@@ -84,7 +84,8 @@ fn figures(hop: u8, phase: Phase, probes: &[HopProbe]) -> Option<Figures> {
     let mut rtts: Vec<u64> = those.filter_map(HopProbe::rtt_ns).collect();
     rtts.sort_unstable();
     let lost = sent - rtts.len() as u64;
-    let rank = |p: f64| Some(*rtts.get(bdp_model::stats::nearest_rank(rtts.len() as u64, p) as usize - 1)?);
+    let rank =
+        |p: f64| Some(*rtts.get(bdp_model::statistics::nearest_rank(rtts.len() as u64, p) as usize - 1)?);
     (sent > 0).then(|| Figures {
         sent,
         lost,

@@ -3,7 +3,7 @@
 //! A packet's wait in a queue also delays every packet that goes further. So the part of a hop's delay on the path is no more than every later hop
 //! has; the rest is the router's own, which answers more slowly than it forwards.
 
-use bdp_model::hops::{Hop, HopProbe, Phase, QueueStep, QueueVerdict, Unjudged};
+use bdp_model::probes::hops::{Hop, HopProbe, Phase, QueueStep, QueueVerdict, Unjudged};
 
 /// Fewest answers of a hop that is judged.
 const LEAST_ANSWERS: usize = 3;

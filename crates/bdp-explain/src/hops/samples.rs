@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use bdp_model::hops::{Answer, AnswerKind, HopProbe, Marks, PathReport, PathRequest, Phase};
+use bdp_model::probes::hops::{Answer, AnswerKind, HopProbe, Marks, PathReport, PathRequest, Phase};
 
 pub const fn ms(n: u64) -> u64 {
     n * 1_000_000

@@ -1,10 +1,10 @@
 //! Packet sizes that pass, routers' messages about those that do not, and the hop after which they vanish silently.
 
 use super::extent;
-use bdp_model::hops::{AnswerKind, BlackHole, Hop, HopProbe, MtuVerdict, Phase, ToldMtu, Unjudged};
+use bdp_model::probes::hops::{AnswerKind, BlackHole, Hop, HopProbe, MtuVerdict, Phase, ToldMtu, Unjudged};
 
 /// Probes of a size without an answer after which it counts as lost (RFC 8899, section 5.1.2).
-const TRIES: usize = bdp_model::mtu_search::MAX_PROBES as usize;
+const TRIES: usize = bdp_model::probes::mtu_search::MAX_PROBES as usize;
 
 /// Judges the sizes, and enters the result of each hop.
 pub(super) fn judge(hops: &mut [Hop], probes: &[HopProbe], asked: bool) -> MtuVerdict {

@@ -1,7 +1,7 @@
 //! Socket buffers: what autotuning may reach, compared with what the path needs in flight.
 
-use bdp_model::ends::End;
 use bdp_model::finding::{Action, Cause, Finding, Limit};
+use bdp_model::measurement::ends::End;
 use bdp_model::tuning::{Change, Gain, Reason, Target, Why};
 
 use super::draft::Draft;

@@ -1,6 +1,6 @@
 //! A plan under construction.
 
-use bdp_model::ends::End;
+use bdp_model::measurement::ends::End;
 use bdp_model::tuning::setting::Release;
 use bdp_model::tuning::{
     Advice, Alternative, Change, PLAN_SCHEMA, Plan, PlanHost, PlanPath, Refused, Target, Why,

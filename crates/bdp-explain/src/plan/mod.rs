@@ -6,8 +6,8 @@ mod host;
 mod path;
 mod remedies;
 
-use bdp_model::ends::Direction;
 use bdp_model::facts::Facts;
+use bdp_model::measurement::ends::Direction;
 use bdp_model::measurement::{HostFacts, Measurement};
 use bdp_model::tuning::{Plan, PlanDirection, PlanHost, PlanPath};
 

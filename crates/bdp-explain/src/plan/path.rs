@@ -1,8 +1,8 @@
 //! A direction of the path, and its target goodput.
 
-use bdp_model::ends::{Direction, End};
 use bdp_model::facts::Facts;
 use bdp_model::finding::{Finding, Limit};
+use bdp_model::measurement::ends::{Direction, End};
 use bdp_model::tuning::PlanDirection;
 
 use crate::capacity;

@@ -1,10 +1,10 @@
 //! From the limit of a direction to changes.
 
-use bdp_model::ends::End;
+use bdp_model::case::Family;
+use bdp_model::finding::threshold::NOTICEABLE_DELAY;
 use bdp_model::finding::{Action, Cause, Finding, Limit};
+use bdp_model::measurement::ends::End;
 use bdp_model::path::overhead::{Transport, header_bytes};
-use bdp_model::scenario::Family;
-use bdp_model::threshold::NOTICEABLE_DELAY;
 use bdp_model::tuning::setting::Setting;
 use bdp_model::tuning::{Change, Gain, Reason, RouteAttribute, Target, Why};
 use bdp_model::units::Nanos;

@@ -1,8 +1,8 @@
 //! Connections with a requested rate that they reached.
 
 use bdp_model::facts::Facts;
+use bdp_model::finding::threshold::{QUEUE_SHARE, RATE_EXCEEDED, RATE_KEPT};
 use bdp_model::finding::{Action, Confidence, Finding, Limit, Place, Remedy};
-use bdp_model::threshold::{QUEUE_SHARE, RATE_EXCEEDED, RATE_KEPT};
 
 use crate::observed;
 use crate::setting::{TestSetting, name_of};

@@ -1,8 +1,8 @@
 //! Devices used to their full capacity.
 
 use bdp_model::facts::Facts;
+use bdp_model::finding::threshold::{ABOVE_CEILING, AT_CEILING};
 use bdp_model::finding::{Confidence, Finding, Limit, Place};
-use bdp_model::threshold::{ABOVE_CEILING, AT_CEILING};
 
 use crate::observed;
 

@@ -3,8 +3,8 @@
 
 use bdp_model::facts::{Facts, Source, TimeSpent, TimeState, Waits};
 use bdp_model::finding::fact::{self, Bps, Bytes};
+use bdp_model::finding::threshold::{SAMPLES_MIN, WINDOW_FREE};
 use bdp_model::finding::{Action, Confidence, Evidence, Finding, Lack, Limit, Missing, Place, Remedy};
-use bdp_model::threshold::{SAMPLES_MIN, WINDOW_FREE};
 use bdp_model::tuning::setting::Setting;
 use bdp_model::units::Nanos;
 

@@ -3,8 +3,8 @@
 
 use bdp_model::facts::{Conversation, Facts, Refusal, Role, TimeState, Waits};
 use bdp_model::finding::fact::{self, Bytes};
+use bdp_model::finding::threshold::CAPTURE_LACKS;
 use bdp_model::finding::{Action, Cause, Confidence, Evidence, Finding, Limit, Place, Remedy};
-use bdp_model::threshold::CAPTURE_LACKS;
 use bdp_model::units::Nanos;
 
 use crate::rule::beside::BESIDE;

@@ -4,11 +4,13 @@
 //! transfer, whatever keeps it from running: its own work, the quota of its control group, a hypervisor, or other programs. Linux counts
 //! the time of a thread that a quota holds back as runnable.
 
-use bdp_model::ends::Task;
 use bdp_model::facts::{End, Facts};
 use bdp_model::finding::fact::{self, Share};
+use bdp_model::finding::threshold::{
+    BUSY_THREAD, LONG_ENOUGH, PROCESSOR_WANTED, STOLEN, THROTTLED, THROTTLED_ALONE,
+};
 use bdp_model::finding::{Action, Cause, Confidence, Evidence, Finding, Limit, Place, Remedy};
-use bdp_model::threshold::{BUSY_THREAD, LONG_ENOUGH, PROCESSOR_WANTED, STOLEN, THROTTLED, THROTTLED_ALONE};
+use bdp_model::measurement::ends::Task;
 
 use crate::observed;
 use crate::setting::{TestSetting, name_of};

@@ -3,8 +3,8 @@
 
 use bdp_model::facts::Facts;
 use bdp_model::finding::fact::{self, Bps};
+use bdp_model::finding::threshold::{QUEUE_NOISE, QUEUE_SHARE};
 use bdp_model::finding::{Action, Confidence, Evidence, Finding, Limit, Place, Remedy};
-use bdp_model::threshold::{QUEUE_NOISE, QUEUE_SHARE};
 use bdp_model::units::Nanos;
 
 use crate::observed;

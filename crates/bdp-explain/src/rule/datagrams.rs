@@ -2,12 +2,14 @@
 
 use bdp_model::facts::{Facts, Source};
 use bdp_model::finding::fact::{self, Bps, Bytes, Share};
+use bdp_model::finding::threshold::{
+    AT_CEILING, BUSY_THREAD, OVERLOAD_BESIDE_QUEUE, QUEUE_NOISE, SENT_AS_ASKED,
+};
 use bdp_model::finding::{
     Action, Cause, Confidence, Evidence, Finding, Lack, Limit, Missing, Place, Quantity, Remedy,
 };
-use bdp_model::threshold::{AT_CEILING, BUSY_THREAD, OVERLOAD_BESIDE_QUEUE, QUEUE_NOISE, SENT_AS_ASKED};
+use bdp_model::flow::udp::{SearchEnd, Trial, UdpReport};
 use bdp_model::tuning::setting::Setting;
-use bdp_model::udp::{SearchEnd, Trial, UdpReport};
 use bdp_model::units::Nanos;
 
 use crate::observed;

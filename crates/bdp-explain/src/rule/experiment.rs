@@ -1,10 +1,10 @@
 //! What experiments after a test decide: losses caused by the load end below its rate; a limit shared by all connections stays with more of them.
 
-use bdp_model::experiment::{Burst, Change, Experiment};
 use bdp_model::facts::Facts;
 use bdp_model::finding::fact::{self, Bps, Count};
+use bdp_model::finding::threshold::QUEUE_SHARE;
 use bdp_model::finding::{Action, Confidence, Evidence, Finding, Limit, Place, Quantity, Remedy};
-use bdp_model::threshold::QUEUE_SHARE;
+use bdp_model::measurement::experiment::{Burst, Change, Experiment};
 use bdp_model::units::Nanos;
 
 use crate::observed;

@@ -26,11 +26,11 @@ pub fn judge(facts: &Facts) -> Option<Finding> {
         }
     }
     let share = held as f64 / f64::from(of.max(1));
-    if of < bdp_model::threshold::SAMPLES_MIN as u32 || share < HELD {
+    if of < bdp_model::finding::threshold::SAMPLES_MIN as u32 || share < HELD {
         return None;
     }
     let name = &facts.sender.name;
-    let waiting = bdp_model::stats::median(&mut waiting)?;
+    let waiting = bdp_model::statistics::median(&mut waiting)?;
     let finding = Finding::new(Limit::Nagle, Place::sender(name), Confidence::High)
         .evidence([Evidence::share(
             fact::SmallWriteHeld { held: Bytes(waiting), segment: Bytes(mss as f64) },

@@ -2,8 +2,8 @@
 
 use bdp_model::facts::{Facts, Source, TimeState, Waits};
 use bdp_model::finding::fact::{self, Bps};
+use bdp_model::finding::threshold::SAMPLES_MIN;
 use bdp_model::finding::{Action, Cause, Confidence, Evidence, Finding, Limit, Place, Remedy};
-use bdp_model::threshold::SAMPLES_MIN;
 
 use crate::rule::unknown;
 

@@ -2,9 +2,9 @@
 
 use bdp_model::facts::{Facts, Queue, Source, TimeState};
 use bdp_model::finding::fact::{self, Bps};
+use bdp_model::finding::threshold::{AT_PEAK, QUEUE_SHARE, WINDOW_FREE, WINDOW_FULL};
 use bdp_model::finding::{Action, Confidence, Evidence, Finding, Limit, Place, Quantity, Remedy};
 use bdp_model::probes::ProbePoint;
-use bdp_model::threshold::{AT_PEAK, QUEUE_SHARE, WINDOW_FREE, WINDOW_FULL};
 use bdp_model::units::Nanos;
 
 use crate::capacity;

@@ -3,8 +3,8 @@
 
 use bdp_model::facts::Facts;
 use bdp_model::finding::fact::{self, Bps};
+use bdp_model::finding::threshold::AT_PEAK;
 use bdp_model::finding::{Action, Confidence, Evidence, Finding, Limit, Place, Remedy};
-use bdp_model::threshold::AT_PEAK;
 
 use crate::observed;
 use crate::rule::reordering;

@@ -2,10 +2,10 @@
 
 use bdp_model::facts::{Facts, WindowBound, WindowUse};
 use bdp_model::finding::fact::{self, Bps, Bytes};
+use bdp_model::finding::threshold::{WINDOW_FULL, WINDOW_REACHED, WORTH_A_WORD};
 use bdp_model::finding::{
     Action, Cause, Confidence, Evidence, Finding, Lack, Limit, Missing, Place, Quantity, Remedy,
 };
-use bdp_model::threshold::{WINDOW_FULL, WINDOW_REACHED, WORTH_A_WORD};
 use bdp_model::tuning::setting::Setting;
 
 use crate::buffer::AT_MAXIMUM;

@@ -2,8 +2,8 @@
 
 use bdp_model::facts::Facts;
 use bdp_model::finding::fact::{self, Share};
+use bdp_model::finding::threshold::{AT_PEAK, WINDOW_FREE};
 use bdp_model::finding::{Action, Confidence, Evidence, Finding, Limit, Place, Remedy};
-use bdp_model::threshold::{AT_PEAK, WINDOW_FREE};
 
 use crate::observed;
 use crate::rule::part::MOST;

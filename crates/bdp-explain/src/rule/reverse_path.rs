@@ -2,8 +2,8 @@
 
 use bdp_model::facts::{Facts, TimeState};
 use bdp_model::finding::fact::{self, Share};
+use bdp_model::finding::threshold::{AT_PEAK, QUEUE_NOISE, QUEUE_SHARE};
 use bdp_model::finding::{Action, Confidence, Evidence, Finding, Limit, Place, Remedy};
-use bdp_model::threshold::{AT_PEAK, QUEUE_NOISE, QUEUE_SHARE};
 use bdp_model::units::Nanos;
 
 /// Share of probes lost under load.

@@ -2,8 +2,8 @@
 
 use bdp_model::facts::{Facts, WindowUse};
 use bdp_model::finding::fact::{self, Bps, Bytes};
+use bdp_model::finding::threshold::{BUFFER_PAYLOAD, WINDOW_FULL, WORTH_A_WORD};
 use bdp_model::finding::{Action, Cause, Confidence, Evidence, Finding, Lack, Limit, Missing, Place, Remedy};
-use bdp_model::threshold::{BUFFER_PAYLOAD, WINDOW_FULL, WORTH_A_WORD};
 use bdp_model::tuning::setting::Setting;
 
 use crate::setting::{SOCKET_BUFFER, maximum};

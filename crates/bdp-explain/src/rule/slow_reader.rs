@@ -1,10 +1,10 @@
 //! A receiving program that leaves data in its socket: the receive window shrinks and closes until it reads again.
 
-use bdp_model::ends::Task;
 use bdp_model::facts::{Facts, TimeState};
 use bdp_model::finding::fact::{self, Bytes};
+use bdp_model::finding::threshold::{UNREAD, UNREAD_MIN_BYTES, WINDOW_FREE, WINDOW_SHRUNK};
 use bdp_model::finding::{Action, Cause, Confidence, Evidence, Finding, Limit, Place, Remedy};
-use bdp_model::threshold::{UNREAD, UNREAD_MIN_BYTES, WINDOW_FREE, WINDOW_SHRUNK};
+use bdp_model::measurement::ends::Task;
 
 use crate::observed;
 use crate::setting::{TestSetting, name_of};

@@ -2,8 +2,8 @@
 
 use bdp_model::facts::{Facts, TimeState};
 use bdp_model::finding::fact;
+use bdp_model::finding::threshold::BUFFER_PAYLOAD;
 use bdp_model::finding::{Action, Confidence, Evidence, Finding, Limit, Place, Remedy};
-use bdp_model::threshold::BUFFER_PAYLOAD;
 
 /// Share of the time in which the sender had nothing to send.
 const DRY: f64 = 0.2;

@@ -2,8 +2,8 @@
 
 use bdp_model::facts::{Facts, LossPicture};
 use bdp_model::finding::fact::{self, Bps};
+use bdp_model::finding::threshold::{AT_PEAK, QUEUE_NOISE};
 use bdp_model::finding::{Action, Confidence, Evidence, Fact, Finding, Limit, Place, Quantity, Remedy};
-use bdp_model::threshold::{AT_PEAK, QUEUE_NOISE};
 use bdp_model::units::Nanos;
 
 use crate::observed;

@@ -1,8 +1,8 @@
 //! A transfer in a measurement or the lab: what took most of its time is the limit. The rules of that part alone give its cause.
 
 use bdp_model::facts::{Facts, Waits};
+use bdp_model::finding::threshold::EXCEEDED;
 use bdp_model::finding::{Confidence, Finding, Limit};
-use bdp_model::threshold::EXCEEDED;
 
 use crate::next;
 use crate::rule::beside::BESIDE;

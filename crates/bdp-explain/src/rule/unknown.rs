@@ -2,8 +2,8 @@
 
 use bdp_model::facts::{Facts, Source};
 use bdp_model::finding::fact::{self, Bps, Bytes};
+use bdp_model::finding::threshold::{QUEUE_SHARE, SAMPLES_MIN, WORTH_A_WORD};
 use bdp_model::finding::{Cause, Confidence, Evidence, Finding, Lack, Limit, Missing, Place};
-use bdp_model::threshold::{QUEUE_SHARE, SAMPLES_MIN, WORTH_A_WORD};
 
 use crate::observed;
 use crate::setting::{TestSetting, name_of};

@@ -3,12 +3,12 @@
 
 use bdp_model::facts::Facts;
 use bdp_model::finding::fact::{self, Bps, Bytes};
+use bdp_model::finding::threshold::{QUEUE_NOISE, QUEUE_SHARE, SAMPLES_MIN, WINDOW_FULL, WINDOW_REACHED};
 use bdp_model::finding::{
     Action, Cause, Confidence, Evidence, Figures, Finding, Lack, Limit, Missing, Place, Remedy,
 };
 use bdp_model::record::{ReceiverSample, SenderSample};
-use bdp_model::stats::median;
-use bdp_model::threshold::{QUEUE_NOISE, QUEUE_SHARE, SAMPLES_MIN, WINDOW_FULL, WINDOW_REACHED};
+use bdp_model::statistics::median;
 use bdp_model::tuning::setting::Setting;
 use bdp_model::units::Nanos;
 

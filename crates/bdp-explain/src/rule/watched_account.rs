@@ -2,12 +2,12 @@
 
 use bdp_model::facts::{Conversation, Facts, SocketFacts, TimeState, Waits};
 use bdp_model::finding::fact::{self, Bps, Bytes};
+use bdp_model::finding::threshold::{AT_PEAK, QUEUE_NOISE, QUEUE_SHARE};
 use bdp_model::finding::{
     Action, Cause, Confidence, Evidence, Fact, Finding, Lack, Limit, Missing, Place, Quantity, Remedy,
 };
 use bdp_model::record::ReceiverSample;
-use bdp_model::stats::median;
-use bdp_model::threshold::{AT_PEAK, QUEUE_NOISE, QUEUE_SHARE};
+use bdp_model::statistics::median;
 use bdp_model::tuning::setting::Setting;
 use bdp_model::units::Nanos;
 

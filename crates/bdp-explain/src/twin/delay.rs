@@ -1,10 +1,10 @@
 //! One-way delays and their variation, from probes before the load.
 
-use bdp_model::ends::Direction;
 use bdp_model::facts::Facts;
 use bdp_model::measurement::Measurement;
+use bdp_model::measurement::ends::Direction;
 use bdp_model::probes::ProbePoint;
-use bdp_model::stats::{Moments, percentile};
+use bdp_model::statistics::{Moments, percentile};
 use bdp_model::twin::{Parameter, Source, TwinJitter, Unseen};
 
 use super::view::Notes;

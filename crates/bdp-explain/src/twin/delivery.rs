@@ -1,7 +1,7 @@
 //! Data arriving in stretches of time, and whether a queue stood meanwhile.
 
-use bdp_model::stats::percentile;
-use bdp_model::threshold::QUEUE_NOISE;
+use bdp_model::finding::threshold::QUEUE_NOISE;
+use bdp_model::statistics::percentile;
 
 use super::view::Path;
 

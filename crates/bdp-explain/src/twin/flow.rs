@@ -2,7 +2,7 @@
 
 use bdp_model::facts::Facts;
 use bdp_model::finding::Limit;
-use bdp_model::payload::Zerocopy;
+use bdp_model::flow::payload::Zerocopy;
 use bdp_model::tuning::setting::Setting;
 use bdp_model::twin::TwinFlow;
 

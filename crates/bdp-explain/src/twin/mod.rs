@@ -10,11 +10,11 @@ mod queue;
 mod rate;
 mod view;
 
-use bdp_model::ends::{Direction, End};
+use bdp_model::case::Family;
 use bdp_model::facts::Facts;
 use bdp_model::finding::Limit;
+use bdp_model::measurement::ends::{Direction, End};
 use bdp_model::measurement::{HostFacts, Measurement};
-use bdp_model::scenario::Family;
 use bdp_model::twin::{Bottleneck, Parameter, Source, Twin, TwinHost, TwinWay, Unseen};
 
 use delay::Delays;

@@ -2,7 +2,7 @@
 
 use bdp_model::facts::Facts;
 use bdp_model::finding::Limit;
-use bdp_model::stats::{median, percentile};
+use bdp_model::statistics::{median, percentile};
 use bdp_model::twin::{Discipline, Parameter, Source, Unseen};
 
 use super::rate::Known;

@@ -2,7 +2,7 @@
 
 use bdp_model::facts::{Facts, Step};
 use bdp_model::finding::Limit;
-use bdp_model::stats::median;
+use bdp_model::statistics::median;
 use bdp_model::twin::Source;
 
 use super::delivery::{Delivery, Stretch};

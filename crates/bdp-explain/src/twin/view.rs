@@ -1,7 +1,7 @@
 //! One direction of a measured path, as all modules here use it, and the notes that they collect.
 
-use bdp_model::ends::Direction;
 use bdp_model::facts::Facts;
+use bdp_model::measurement::ends::Direction;
 use bdp_model::probes::ProbePoint;
 use bdp_model::twin::{Learned, Parameter, Source, Unseen};
 

@@ -4,9 +4,9 @@ use bdp_explain::{ceiling, explain};
 use bdp_model::facts::Facts;
 use bdp_model::finding::fact::{self, Bps, Share};
 use bdp_model::finding::{Action, At, Cause, Confidence, Fact, Finding, Lack, Limit, Remedy};
-use bdp_model::host_counters::{DeviceCounters, HostCounters};
+use bdp_model::flow::udp::{Distribution, RateSearch, SearchEnd, Trial, UdpReport, UdpRequest};
+use bdp_model::measurement::host_counters::{DeviceCounters, HostCounters};
 use bdp_model::measurement::{Direction, Measurement};
-use bdp_model::udp::{Distribution, RateSearch, SearchEnd, Trial, UdpReport, UdpRequest};
 use bdp_model::units::Nanos;
 
 /// 100 Mbit/s for 10 s from fra1, of which `lost` datagrams did not come.

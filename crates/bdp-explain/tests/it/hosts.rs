@@ -3,7 +3,7 @@
 use bdp_explain::unweighed as explain;
 use bdp_model::facts::Facts;
 use bdp_model::finding::{Action, Cause, Confidence, Fact, Finding, Limit, Place};
-use bdp_model::host_counters::{DeviceCounters, HostCounters, StackCounters};
+use bdp_model::measurement::host_counters::{DeviceCounters, HostCounters, StackCounters};
 use bdp_model::measurement::{Direction, Measurement};
 use bdp_model::record::{CongestionState, ReceiverSample, SenderSample};
 

@@ -1,14 +1,15 @@
 //! Flows of the lab: the same rules, by what the lab knows of its links.
 
 use bdp_explain::explain;
+use bdp_model::case::CaseSpec;
 use bdp_model::facts::Facts;
 use bdp_model::finding::{Action, Cause, Confidence, Fact, Finding, Limit, Place, Quantity, Remedy};
+use bdp_model::flow::udp::UdpReport;
 use bdp_model::record::{
     Environment, Fidelity, FlowRecord, RECORD_SCHEMA, ReceiverSample, Record, RttReport, RttSummary,
     SenderSample, Transfer, WindowReport,
 };
-use bdp_model::scenario::{CaseSpec, Scenario};
-use bdp_model::udp::UdpReport;
+use bdp_model::scenario::Scenario;
 
 const MS: u64 = 1_000_000;
 const MSS: u64 = 1448;

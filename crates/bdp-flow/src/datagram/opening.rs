@@ -5,7 +5,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use bdp_model::one_way::{ClockOffset, Exchange};
+use bdp_model::probes::one_way::{ClockOffset, Exchange};
 use bdp_sys::clock;
 use bdp_sys::poll::{Interest, Poll};
 use bdp_wire::datagram::{OPENING_BYTES, Opening, Step};

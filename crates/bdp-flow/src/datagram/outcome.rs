@@ -1,7 +1,7 @@
 //! Combines what both ends report of a flow of datagrams.
 
-use bdp_model::method::TimestampSource;
-use bdp_model::udp::{Distribution, OneWayDelay, UdpReport};
+use bdp_model::flow::method::TimestampSource;
+use bdp_model::flow::udp::{Distribution, OneWayDelay, UdpReport};
 use bdp_wire::control::{Received, Sent};
 
 /// Returns the datagrams' fate; nothing for a flow of connections. `asked_bps` is for all streams together; `clocks`

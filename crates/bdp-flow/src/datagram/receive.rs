@@ -5,9 +5,9 @@ use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use bdp_model::arrivals::{Arrival, Arrivals, Jitter, Transits};
-use bdp_model::method::{EndReason, ReceiveMethod};
+use bdp_model::flow::method::{EndReason, ReceiveMethod};
 use bdp_model::record::ReceiverSample;
+use bdp_model::statistics::arrivals::{Arrival, Arrivals, Jitter, Transits};
 use bdp_model::units::Nanos;
 use bdp_sys::udp::{self, Train, TrainReceiver};
 use bdp_sys::{clock, process, socket};

@@ -5,9 +5,9 @@ use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use bdp_model::histogram::Histogram;
-use bdp_model::method::SendMethod;
-use bdp_model::udp::Distribution;
+use bdp_model::flow::method::SendMethod;
+use bdp_model::flow::udp::Distribution;
+use bdp_model::statistics::histogram::Histogram;
 use bdp_model::units::Nanos;
 use bdp_sys::payload::fill_with_noise;
 use bdp_sys::udp::{self, TrainSender};

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bdp_model::method::TriedWay;
+use bdp_model::flow::method::TriedWay;
 use bdp_model::record::{SenderSample, StreamReport};
 use bdp_sys::poll::Interest;
 use bdp_sys::tcp_info::{self, TcpInfo};

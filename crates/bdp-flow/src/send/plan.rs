@@ -1,8 +1,8 @@
 //! The plan of a sender.
 
-use bdp_model::application::Application;
 use bdp_model::flow::FlowSpec;
-use bdp_model::payload::Zerocopy;
+use bdp_model::flow::application::Application;
+use bdp_model::flow::payload::Zerocopy;
 use bdp_model::units::Nanos;
 
 use crate::crew::Crew;

@@ -5,7 +5,7 @@ use std::net::{Shutdown, TcpStream};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use bdp_model::method::SendMethod;
+use bdp_model::flow::method::SendMethod;
 use bdp_sys::clock;
 use bdp_sys::payload::Payload;
 use bdp_sys::poll::{Interest, Poll, Waker};

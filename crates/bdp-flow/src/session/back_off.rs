@@ -1,7 +1,7 @@
 //! Datagrams at a rate above the path's known capacity: the first second is checked, and if many are lost, the rest
 //! is sent at the rate that got through (RFC 8085, section 3.1).
 
-use bdp_model::caveat::Caveat;
+use bdp_model::finding::caveat::Caveat;
 use bdp_model::measurement::{Direction, DirectionResult, MeasureRequest};
 use bdp_model::units::Nanos;
 

@@ -4,11 +4,11 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
-use bdp_model::caveat::Caveat;
+use bdp_model::finding::caveat::Caveat;
+use bdp_model::finding::threshold::SENT_AS_ASKED;
+use bdp_model::flow::udp::{SearchEnd, UdpReport};
 use bdp_model::measurement::{Direction, MeasureRequest, PeerProtocol};
-use bdp_model::one_way::ClockOffset;
-use bdp_model::threshold::SENT_AS_ASKED;
-use bdp_model::udp::{SearchEnd, UdpReport};
+use bdp_model::probes::one_way::ClockOffset;
 use bdp_model::units::Nanos;
 use bdp_sys::udp::{self, UdpOptions};
 use bdp_wire::control::{Received, Sent};

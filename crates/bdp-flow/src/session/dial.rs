@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use bdp_model::case::Family;
 use bdp_model::measurement::MeasureRequest;
-use bdp_model::scenario::Family;
 use bdp_model::units::Nanos;
 use bdp_sys::poll::{Interest, Poll};
 use bdp_sys::socket::{self, TcpOptions};

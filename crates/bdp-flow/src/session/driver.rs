@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::Instant;
 
-use bdp_model::caveat::Caveat;
+use bdp_model::finding::caveat::Caveat;
 use bdp_model::measurement::{DirectionResult, HostFacts, MeasureRequest, Measurement, PathFacts};
 use bdp_model::record::RttSummary;
 use bdp_sys::clock;

@@ -1,8 +1,8 @@
 //! Short flows after the test, each with one change, if the test alone leaves open what limits a direction.
 
-use bdp_model::caveat::{Caveat, NoExperiment};
-use bdp_model::experiment::{Burst, Experiment, Order};
 use bdp_model::facts::Facts;
+use bdp_model::finding::caveat::{Caveat, NoExperiment};
+use bdp_model::measurement::experiment::{Burst, Experiment, Order};
 use bdp_model::measurement::{Direction, DirectionResult, MeasureRequest, Measurement};
 use bdp_model::units::Nanos;
 

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use bdp_model::flow::FlowSpec;
+use bdp_model::flow::window::WindowBytes;
 use bdp_model::measurement::{Direction, MeasureRequest};
 use bdp_model::units::ByteCount;
-use bdp_model::window::WindowBytes;
 use bdp_sys::socket::TcpOptions;
 
 /// How long the server may take for answers that it has at once.

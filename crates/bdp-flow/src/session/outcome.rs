@@ -1,15 +1,15 @@
 //! Combines what both ends report of a flow.
 
-use bdp_model::caveat::{Caveat, WindowShortfall, to_percent};
-use bdp_model::comparison::Values;
-use bdp_model::ends::Task;
-use bdp_model::latency_parts::LatencyParts;
+use bdp_model::finding::caveat::{Caveat, WindowShortfall, to_percent};
+use bdp_model::finding::threshold::{BUSY_THREAD, LONG_ENOUGH};
+use bdp_model::flow::method::{EndReason, WindowMechanism};
+use bdp_model::flow::udp::UdpReport;
+use bdp_model::measurement::ends::Task;
 use bdp_model::measurement::{Direction, DirectionResult, IntervalSpread, MeasureRequest, PathFacts};
-use bdp_model::method::{EndReason, WindowMechanism};
+use bdp_model::probes::latency_parts::LatencyParts;
 use bdp_model::record::{RttReport, WindowReport};
-use bdp_model::stats::median;
-use bdp_model::threshold::{BUSY_THREAD, LONG_ENOUGH};
-use bdp_model::udp::UdpReport;
+use bdp_model::statistics::comparison::Values;
+use bdp_model::statistics::median;
 use bdp_model::units::{ByteCount, Nanos, Rate};
 use bdp_wire::control::{Received, Sent};
 

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use bdp_model::caveat::{Caveat, NotMeasured};
+use bdp_model::finding::caveat::{Caveat, NotMeasured};
+use bdp_model::measurement::settling::Settled;
 use bdp_model::measurement::{Direction, DirectionResult, HostFacts, MeasureRequest, PathFacts};
-use bdp_model::one_way::{ClockOffset, ClockSkew, EachWay};
+use bdp_model::probes::one_way::{ClockOffset, ClockSkew, EachWay};
 use bdp_model::probes::{ProbeOutcome, ProbeSeries};
 use bdp_model::record::RttSummary;
-use bdp_model::settling::Settled;
 use bdp_sys::tcp_info::TcpInfo;
 use bdp_wire::control::{Received, Sent};
 

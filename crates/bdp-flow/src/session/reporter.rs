@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use bdp_model::caveat::Caveat;
+use bdp_model::finding::caveat::Caveat;
 use bdp_model::measurement::{Direction, DirectionResult, MeasureRequest};
 use bdp_model::units::Nanos;
 use bdp_sys::tcp_info::TcpInfo;

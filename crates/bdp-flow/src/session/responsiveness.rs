@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use bdp_model::measurement::{Direction, DirectionResult, MeasureRequest};
-use bdp_model::method::EndReason;
-use bdp_model::probes::ProbeTimes;
-use bdp_model::record::ReceiverSample;
-use bdp_model::responsiveness::{
+use bdp_model::flow::method::EndReason;
+use bdp_model::measurement::responsiveness::{
     AVERAGED, ForeignProbe, INTERVAL_NS, MOST_CONNECTIONS, Responsiveness, WorkingLoad,
 };
+use bdp_model::measurement::{Direction, DirectionResult, MeasureRequest};
+use bdp_model::probes::ProbeTimes;
+use bdp_model::record::ReceiverSample;
 use bdp_sys::{clock, process};
 use bdp_wire::control::{Mark, Received, Sent};
 

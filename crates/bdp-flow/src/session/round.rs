@@ -3,13 +3,13 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use bdp_model::latency_parts::LatencyParts;
+use bdp_model::flow::method::EndReason;
+use bdp_model::measurement::settling::{Settled, Settling};
 use bdp_model::measurement::{Direction, DirectionResult, MeasureRequest, PathFacts};
-use bdp_model::method::EndReason;
-use bdp_model::one_way::EachWayReport;
 use bdp_model::probes::ProbeSeries;
+use bdp_model::probes::latency_parts::LatencyParts;
+use bdp_model::probes::one_way::EachWayReport;
 use bdp_model::record::RttReport;
-use bdp_model::settling::{Settled, Settling};
 use bdp_model::units::Nanos;
 
 use super::error::Result;

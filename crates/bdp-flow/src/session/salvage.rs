@@ -1,6 +1,6 @@
 //! What one end alone knows of a flow whose other end stops answering.
 
-use bdp_model::method::{EndReason, ReceiveMethod};
+use bdp_model::flow::method::{EndReason, ReceiveMethod};
 use bdp_model::record::ReceiverSample;
 use bdp_model::units::Nanos;
 use bdp_wire::control::{Mark, Received, Sent};

@@ -1,10 +1,10 @@
 //! Searches the highest rate without loss: trials at the rates that [`RateSearcher`] chooses, then the resulting rate
 //! for the whole duration.
 
+use bdp_model::flow::method::EndReason;
+use bdp_model::flow::udp::{RateSearch, SearchEnd, Trial};
+use bdp_model::measurement::rate_search::{RateSearcher, Step};
 use bdp_model::measurement::{Direction, DirectionResult, MeasureRequest};
-use bdp_model::method::EndReason;
-use bdp_model::rate_search::{RateSearcher, Step};
-use bdp_model::udp::{RateSearch, SearchEnd, Trial};
 use bdp_model::units::Nanos;
 
 use super::datagrams;

@@ -15,7 +15,7 @@ use bdp_flow::session::error::Result;
 use bdp_flow::session::peer::Polled;
 use bdp_flow::window_hold::WindowHold;
 use bdp_model::flow::FlowSpec;
-use bdp_model::method::{EndReason, ReceiveMethod};
+use bdp_model::flow::method::{EndReason, ReceiveMethod};
 use bdp_model::record::ReceiverSample;
 use bdp_sys::poll::is_wait;
 use bdp_sys::{clock, process, socket, tcp_info};

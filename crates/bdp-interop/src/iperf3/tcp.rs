@@ -4,8 +4,8 @@
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::AtomicBool;
 
-use bdp_model::application::Application;
-use bdp_model::payload::{CpuList, Zerocopy};
+use bdp_model::flow::application::Application;
+use bdp_model::flow::payload::{CpuList, Zerocopy};
 use bdp_model::units::Nanos;
 use bdp_sys::{clock, socket, tcp_info};
 use bdp_wire::control::Received;

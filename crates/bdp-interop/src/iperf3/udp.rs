@@ -4,7 +4,7 @@ use std::net::UdpSocket;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use bdp_model::payload::CpuList;
+use bdp_model::flow::payload::CpuList;
 use bdp_model::record::ReceiverSample;
 use bdp_model::units::Nanos;
 use bdp_sys::clock;
@@ -159,7 +159,7 @@ fn extend(received: &mut Received, streams: u64, ended_ns: Option<u64>) {
 
 #[cfg(test)]
 mod tests {
-    use bdp_model::arrivals::ArrivalCounts;
+    use bdp_model::statistics::arrivals::ArrivalCounts;
     use bdp_wire::control::DatagramsReceived;
 
     use super::*;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use bdp_link::{Packet, Segments};
-use bdp_model::checksum;
+use bdp_model::link::checksum;
 use bdp_sys::tun::Framing;
 
 /// One end of a link: the link's key, and the index of the device.

@@ -1,7 +1,7 @@
 //! Which programs took the processors of an INVALID case, and the remedy.
 
-use bdp_model::breach::Cause;
-use bdp_model::threshold::STEAL_BLAMED;
+use bdp_model::finding::threshold::STEAL_BLAMED;
+use bdp_model::record::breach::Cause;
 
 use super::observation::Observation;
 

@@ -13,7 +13,7 @@
 //! A flow that keeps a link busy loses nothing by a longer round trip: the queue before the link covers the wait.
 //! So the harm is at most the share of the time in which its busiest link was idle.
 
-use bdp_model::breach::{Delayed, HarmSeen, Place};
+use bdp_model::record::breach::{Delayed, HarmSeen, Place};
 use bdp_model::record::{Excess, FlowFidelity};
 use bdp_model::units::Nanos;
 

@@ -9,7 +9,7 @@ mod harm;
 mod loss;
 mod observation;
 
-use bdp_model::breach::Breach;
+use bdp_model::record::breach::Breach;
 use bdp_model::record::{DirectionFidelity, Fidelity, FlowFidelity, Lateness, LoopFidelity};
 use bdp_model::units::Nanos;
 

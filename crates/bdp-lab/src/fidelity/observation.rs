@@ -1,7 +1,7 @@
 //! Observations that fidelity is judged by.
 
-use bdp_model::histogram::Histogram;
 use bdp_model::record::{DirectionFidelity, Excess};
+use bdp_model::statistics::histogram::Histogram;
 use bdp_model::units::Nanos;
 
 use super::allowance::Allowance;

@@ -1,4 +1,4 @@
-use bdp_model::breach::{Cause, Delayed, HarmSeen, OtherProgram, Place};
+use bdp_model::record::breach::{Cause, Delayed, HarmSeen, OtherProgram, Place};
 use bdp_model::record::{Excess, HostFidelity};
 
 use super::*;

@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
 use bdp_link::Packet;
+use bdp_model::case::network::{Network, changes};
+use bdp_model::case::{Family, HostSpec, LinkSpec};
 use bdp_model::probes::ProbeTimes;
-use bdp_model::scenario::route::{Network, changes};
-use bdp_model::scenario::{Family, HostSpec, LinkSpec};
 use bdp_model::units::Nanos;
 use bdp_stack::{
     Agenda, Command, Done, Settings, SocketId, SocketReport, SocketState, Stack, StackError, Step,

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use bdp_model::checksum;
+use bdp_model::link::checksum;
 use bdp_model::probes::ProbeTimes;
 use bdp_stack::Agenda;
 use bdp_wire::control::{ProbeSample, Probed};

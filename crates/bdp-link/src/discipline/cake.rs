@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use bdp_model::queue::{Cake as CakeConfig, Isolation, Tins};
+use bdp_model::link::queue::{Cake as CakeConfig, Isolation, Tins};
 use bdp_model::units::{Nanos, Rate};
 
 use super::cobalt::{Cobalt, Parameters, Signal};

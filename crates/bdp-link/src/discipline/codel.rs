@@ -3,7 +3,7 @@
 //! Time is counted in units of 1,024 ns and the inverse square root in 16 bits, refined by one Newton step per
 //! drop, as in the appendix of the paper and in Linux; so decisions fall on the same packets as there.
 
-use bdp_model::queue::Codel as CodelConfig;
+use bdp_model::link::queue::Codel as CodelConfig;
 use bdp_model::units::Nanos;
 
 use super::fifo::Fifo;

@@ -2,7 +2,7 @@
 //!
 //! As in Linux the low-latency queue takes ECT(1) and CE, and is marked by the coupled probability and by a step in its sojourn time.
 
-use bdp_model::queue::DualPi2 as DualPi2Config;
+use bdp_model::link::queue::DualPi2 as DualPi2Config;
 use bdp_model::units::Nanos;
 
 use super::fifo::Fifo;

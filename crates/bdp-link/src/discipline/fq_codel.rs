@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use bdp_model::queue::FqCodel as FqCodelConfig;
+use bdp_model::link::queue::FqCodel as FqCodelConfig;
 use bdp_model::units::Nanos;
 
 use super::codel::Control;

@@ -19,8 +19,8 @@ mod pie;
 mod red;
 mod waiting;
 
+use bdp_model::link::queue::Queue;
 use bdp_model::link::{DirectionConfig, QueueLimit};
-use bdp_model::queue::Queue;
 use bdp_model::units::Nanos;
 
 use self::cake::Cake;

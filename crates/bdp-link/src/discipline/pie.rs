@@ -2,7 +2,7 @@
 //!
 //! Delays are measured on served packets (RFC 8033, section 5.2, and Linux's default), not derived from a departure rate.
 
-use bdp_model::queue::Pie as PieConfig;
+use bdp_model::link::queue::Pie as PieConfig;
 use bdp_model::units::Nanos;
 
 use super::fifo::Fifo;

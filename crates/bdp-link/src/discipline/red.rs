@@ -2,7 +2,7 @@
 //!
 //! As in Linux it is not gentle: above the upper threshold everything is dropped or marked.
 
-use bdp_model::queue::Red as RedConfig;
+use bdp_model::link::queue::Red as RedConfig;
 use bdp_model::units::{Nanos, Rate};
 
 use super::fifo::Fifo;

@@ -1,6 +1,6 @@
 //! A wire whose rate changes in steps.
 
-use bdp_model::over_time::{Between, Timeline};
+use bdp_model::link::over_time::{Between, Timeline};
 use bdp_model::units::{Nanos, Rate};
 
 use super::rate::{self, Finish};
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_ramp_does_what_its_mean_rate_does() {
-        use bdp_model::over_time::Moment;
+        use bdp_model::link::over_time::Moment;
         let moment = |ms, mbps| Moment { at: Nanos::millis(ms), value: Rate::mbps(mbps) };
         let ramp = Steps::of(&Timeline::Ramp(vec![moment(0, 10), moment(1_000, 30), moment(61_000, 0)]));
         // 20 Mbit/s on average for a second, 15 for a minute; then nothing.

@@ -1,7 +1,7 @@
 //! A wire that changes over time: one rate before time zero, then steps, ramps or a trace, with outages in which it holds everything back.
 
 use bdp_model::link::DirectionConfig;
-use bdp_model::over_time::{Outage, RateOverTime};
+use bdp_model::link::over_time::{Outage, RateOverTime};
 use bdp_model::units::{Nanos, Rate};
 
 use super::rate::{self, Finish};

@@ -1,7 +1,7 @@
 //! A wire with delivery opportunities, as mahimahi's: each takes a number of bytes, of as many packets as are
 //! there. An unused opportunity is lost. A packet is finished at the opportunity that takes its last byte.
 
-use bdp_model::trace::{OPPORTUNITY_BYTES, Trace as Opportunities};
+use bdp_model::link::trace::{OPPORTUNITY_BYTES, Trace as Opportunities};
 use bdp_model::units::Nanos;
 
 use super::rate::Finish;

@@ -1,8 +1,8 @@
 //! Queues that manage themselves: what holds of all of them.
 
 use bdp_link::{Counters, Departure, DropCause, End, Fate, Link, Packet};
+use bdp_model::link::queue::{Cake, Codel, DualPi2, FqCodel, Isolation, Pie, Queue, Red, Tins};
 use bdp_model::link::{DirectionConfig, LinkConfig, Medium, QueueLimit};
-use bdp_model::queue::{Cake, Codel, DualPi2, FqCodel, Isolation, Pie, Queue, Red, Tins};
 use bdp_model::units::{Nanos, Probability};
 use proptest::prelude::*;
 

@@ -1,9 +1,9 @@
 //! What changes in time: against slow oracles, and against what is foreseen of it.
 
 use bdp_link::{DropCause, End, Fate, Link, Verdict};
+use bdp_model::link::over_time::{DelayOverTime, Moment, Outage, RateOverTime, Timeline};
+use bdp_model::link::trace::{OPPORTUNITY_BYTES, Trace};
 use bdp_model::link::{DirectionConfig, Jitter, JitterDistribution, Loss, QueueLimit};
-use bdp_model::over_time::{DelayOverTime, Moment, Outage, RateOverTime, Timeline};
-use bdp_model::trace::{OPPORTUNITY_BYTES, Trace};
 use bdp_model::units::{Nanos, Probability, Rate};
 use proptest::prelude::*;
 

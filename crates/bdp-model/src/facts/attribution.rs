@@ -10,13 +10,13 @@ mod processor;
 
 use super::derived::PAUSED_INTERVALS;
 use super::{Facts, Source, Stretch, TimeSpent, TimeState};
-use crate::ends::Task;
-use crate::path::delayed_ack;
-use crate::record::{CongestionState, EpisodeKind, LossEpisode, ReceiverSample, SenderSample};
-use crate::threshold::{
+use crate::finding::threshold::{
     AT_CEILING, AT_PEAK, BUFFER_PAYLOAD, FULL_BESIDE_PROCESSOR, QUEUE_NOISE, QUEUE_SHARE, REACHED, UNREAD,
     UNREAD_MIN_BYTES, WINDOW_FULL, WINDOW_SHRUNK,
 };
+use crate::measurement::ends::Task;
+use crate::path::delayed_ack;
+use crate::record::{CongestionState, EpisodeKind, LossEpisode, ReceiverSample, SenderSample};
 use crate::units::Nanos;
 use processor::Processor;
 

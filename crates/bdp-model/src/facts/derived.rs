@@ -1,17 +1,17 @@
 //! Values derived from the facts of a transfer.
 
 use super::{End, Facts, Source, WindowUse};
-use crate::ends::Task;
-use crate::latency_parts::LatencyParts;
-use crate::path::delayed_ack;
-use crate::ramp_up::RampUp;
-use crate::record::{ReceiverSample, SenderSample};
-use crate::stats::percentile;
-use crate::threshold::{
+use crate::facts::ramp_up::RampUp;
+use crate::finding::threshold::{
     BUSY_THREAD, HOST_PAUSE, LONG_ENOUGH, QUEUE_NOISE, QUEUE_SHARE, RATE_EXCEEDED, RATE_KEPT, REACHED,
     SAMPLES_MIN,
 };
-use crate::udp::OneWayDelay;
+use crate::flow::udp::OneWayDelay;
+use crate::measurement::ends::Task;
+use crate::path::delayed_ack;
+use crate::probes::latency_parts::LatencyParts;
+use crate::record::{ReceiverSample, SenderSample};
+use crate::statistics::percentile;
 use crate::units::Nanos;
 
 /// A queue that lasts as long as the load.

@@ -1,13 +1,13 @@
 //! The facts of a lab flow.
 
 use super::{End, Facts, OneWay, ProbesLost, Source};
+use crate::case::route::Route;
+use crate::case::segment::{header_bytes, planned_mss};
 use crate::case::{CaseFlow, CaseSpec};
 use crate::measurement::{Ceiling, Direction, HostFacts};
-use crate::one_way::{EachWay, EachWayReport};
+use crate::probes::one_way::{EachWay, EachWayReport};
 use crate::probes::{PairProbes, ProbeSeries};
 use crate::record::{FlowRecord, Record};
-use crate::route::Route;
-use crate::segment::{header_bytes, planned_mss};
 use crate::units::format_bps;
 
 impl Facts {

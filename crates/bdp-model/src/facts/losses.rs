@@ -3,7 +3,7 @@
 use super::Facts;
 use crate::probes::ProbePoint;
 use crate::record::{EpisodeKind, LOSS_EPISODES_KEPT, LossEpisode, RttSummary, SenderSample};
-use crate::stats::{median, percentile};
+use crate::statistics::{median, percentile};
 use crate::units::Nanos;
 
 /// Fewer probes give no share.

@@ -9,6 +9,8 @@ mod derived;
 mod emulated;
 mod losses;
 mod programs;
+pub mod ramp_up;
+pub mod segments;
 mod socket;
 mod steps;
 mod time;
@@ -22,13 +24,13 @@ pub use steps::Step;
 pub use time::{Stretch, TimeSpent, TimeState, Waits};
 pub use window_use::WindowUse;
 
-use crate::experiment::Experiment;
 use crate::flow::FlowSpec;
+use crate::flow::udp::OneWayDelay;
+use crate::measurement::experiment::Experiment;
 use crate::measurement::{Ceiling, Direction, HostFacts, IntervalSpread, Measurement};
-use crate::one_way::{EachWay, EachWayReport};
+use crate::probes::one_way::{EachWay, EachWayReport};
 use crate::probes::{LostEachWay, ProbeSeries};
 use crate::record::{Transfer, holds_transfer};
-use crate::udp::OneWayDelay;
 
 /// The source of a transfer, which determines how it is reconfigured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! What the programs and hosts at both ends did: who waited for whom, and who had the processor.
 
 use super::{End, Facts};
-use crate::ends::Task;
-use crate::host_counters::StackCounters;
+use crate::finding::threshold::SAMPLES_MIN;
+use crate::measurement::ends::Task;
+use crate::measurement::host_counters::StackCounters;
 use crate::record::ReceiverSample;
-use crate::stats::median;
-use crate::threshold::SAMPLES_MIN;
+use crate::statistics::median;
 
 impl Facts {
     /// Part of the time after omit in which the sending program had data and its socket accepted none: the transfer is limited by

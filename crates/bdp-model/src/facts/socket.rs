@@ -1,7 +1,7 @@
 //! What the kernel reports about a watched socket in addition to its samples.
 
 use super::Facts;
-use crate::stats::percentile;
+use crate::statistics::percentile;
 
 impl Facts {
     /// Quartiles of the arrival rate, over groups of five samples of the receiver, bit/s: earlier exchanges such as a login do not move them. `None`

@@ -4,7 +4,7 @@ use super::Facts;
 use super::derived::stretches;
 use crate::probes::ProbePoint;
 use crate::record::ReceiverSample;
-use crate::stats::{median, percentile};
+use crate::statistics::{median, percentile};
 use crate::units::Nanos;
 
 /// A level before and after a moment.

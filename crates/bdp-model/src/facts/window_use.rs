@@ -1,8 +1,8 @@
 //! How a stream used its windows, from its samples.
 
+use crate::finding::threshold::SAMPLES_MIN;
 use crate::record::SenderSample;
-use crate::stats::median;
-use crate::threshold::SAMPLES_MIN;
+use crate::statistics::median;
 
 /// How the first stream used its windows.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,6 +1,7 @@
 //! What limits a transfer, as numbers and names: the rules of `bdp-explain` produce it, `bdp-report` puts it into words.
 
 mod cause;
+pub mod caveat;
 mod evidence;
 pub mod fact;
 pub mod limit;
@@ -9,6 +10,7 @@ pub(crate) mod named;
 mod place;
 mod quantity;
 pub mod remedy;
+pub mod threshold;
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};

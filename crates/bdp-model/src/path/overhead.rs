@@ -2,8 +2,8 @@
 //!
 //! Sizes: IEEE 802.3 and 802.1Q for the wire, RFC 791 and RFC 8200 for IP, RFC 9293 and RFC 7323 for TCP, RFC 768 for UDP.
 
+use crate::case::Family;
 use crate::link::ETHERNET_OVERHEAD_BYTES;
-use crate::scenario::Family;
 
 /// The medium that carries IP packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::histogram::Histogram;
 use crate::probes::ProbeOutcome;
-use crate::stats::{nearest_rank, resolves};
+use crate::statistics::histogram::Histogram;
+use crate::statistics::{nearest_rank, resolves};
 
 /// Round trips of the probes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

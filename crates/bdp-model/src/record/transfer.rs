@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 use super::rtt::RttReport;
 use super::samples::{LossEpisode, ReceiverSample, SenderSample};
 use super::stream::StreamReport;
-use crate::caveat::WindowShortfall;
-use crate::connection::Connection;
 use crate::finding::Finding;
-use crate::method::WindowMechanism;
-use crate::udp::UdpReport;
+use crate::finding::caveat::WindowShortfall;
+use crate::flow::connection::Connection;
+use crate::flow::method::WindowMechanism;
+use crate::flow::udp::UdpReport;
 
 /// Results of a transfer in one direction: of a measurement, of a flow of the lab, of a connection that was watched or
 /// captured. Each document that holds one writes its members among its own.

@@ -1,7 +1,7 @@
 //! Quantities in a scenario file, so that values in different units can be compared and ranges filled.
 
 use super::tree::{Node, Value};
-use crate::parameter::{Kind, Parameter, Quantity, Unit};
+use crate::sweep::parameter::{Kind, Parameter, Quantity, Unit};
 
 /// Returns the value in the base unit; `None` if it is a word ("auto", "none") or not such a quantity.
 pub(super) fn read(parameter: &Parameter, node: &Node) -> Option<Quantity> {

@@ -1,7 +1,7 @@
 //! Scenarios in TOML, and the cases derived from them.
 //!
 //! [`Scenario::parse`] reads a file into a tree that records line numbers; [`Scenario::plan`] applies each point of the
-//! sweep to that tree and decodes a [`CaseSpec`] from it. `docs/scenario.md` describes the format.
+//! sweep to that tree and decodes a [`CaseSpec`](crate::case::CaseSpec) from it. `docs/scenario.md` describes the format.
 
 mod decode;
 mod error;
@@ -15,19 +15,12 @@ mod profile;
 mod published;
 mod range;
 mod read;
-pub mod route;
 mod rule;
 mod shipped;
 mod sweep;
 mod switch;
 mod tree;
 
-pub use crate::case::{
-    CaseFlow, CaseSpec, Expect, Family, HostSpec, LinkSpec, ProbeKind, PublishedRow, Route, WHOLE_PACKETS,
-    WindowMethod,
-};
-pub use crate::stack::{Clock, Stack};
-pub use crate::tcp_settings::{Ecn, TcpSettings};
 pub use decode::Traces;
 pub use error::{Problem, ScenarioError};
 pub use file::Scenario;

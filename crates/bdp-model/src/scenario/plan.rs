@@ -13,9 +13,9 @@ use super::range::CASES_MAX;
 use super::rule::Rule;
 use super::sweep::Sweep;
 use super::tree::{Node, Origin, Table, parse_override};
-use super::{CaseSpec, Expect};
-use crate::order::shuffle_in_blocks;
-use crate::random::SplitMix64;
+use crate::case::{CaseSpec, Expect};
+use crate::statistics::random::SplitMix64;
+use crate::sweep::order::shuffle_in_blocks;
 use crate::units::Nanos;
 
 /// Options for planning the cases of a scenario.

@@ -4,7 +4,7 @@ use super::error::{Problem, Result, ScenarioError};
 use super::measure::{read, write};
 use super::read::check_keys;
 use super::tree::{Node, Table};
-use crate::parameter::{Kind, Parameter, Quantity};
+use crate::sweep::parameter::{Kind, Parameter, Quantity};
 
 /// Maximum cases of one run, repetitions included.
 pub(super) const CASES_MAX: u64 = 100_000;

@@ -1,6 +1,5 @@
 //! Published and expected results, each for the cases that its `when` selects.
 
-use super::Expect;
 use super::error::{Problem, Result, ScenarioError};
 use super::measure::read;
 use super::path::{flatten, get};
@@ -8,8 +7,8 @@ use super::published::{figure, rows};
 use super::read::check_keys;
 use super::sweep::Sweep;
 use super::tree::{Node, Origin, Table, Value};
-use crate::case::{Published, PublishedRow};
-use crate::parameter::{Kind, Parameter, Quantity};
+use crate::case::{Expect, Published, PublishedRow};
+use crate::sweep::parameter::{Kind, Parameter, Quantity};
 use crate::units::{Probability, Rate};
 
 /// `[[published]]` and `[[expect]]`; of each, the first entry whose `when` is met applies.

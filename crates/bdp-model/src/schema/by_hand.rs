@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-use crate::expectation::Expectation;
-use crate::figure::Figure;
-use crate::stack::Stack;
-use crate::trace::{Stored, Trace};
+use crate::case::stack::Stack;
+use crate::link::trace::{Stored, Trace};
+use crate::measurement::expectation::Expectation;
+use crate::measurement::figure::Figure;
 use crate::tuning::setting::Release;
 use crate::units::{ByteCount, Nanos, Offset, Probability, Rate};
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::reason::{Gain, Reason};
 use super::setting::Setting;
-use crate::ends::{Direction, End, Task};
+use crate::measurement::ends::{Direction, End, Task};
 
 /// The setting to change.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::change::{Change, Target};
-use crate::ends::{Direction, End};
 use crate::finding::Limit;
+use crate::measurement::ends::{Direction, End};
 
 /// Version of the plan schema; a reader refuses a larger number.
 pub const PLAN_SCHEMA: &str = "bdp.plan/1";

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ends::Direction;
 use crate::finding::Limit;
+use crate::measurement::ends::Direction;
 
 /// The gain that the model predicts for a change.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::change::{Change, Scope, Target};
 use super::plan::Plan;
-use crate::ends::Direction;
-use crate::stats::Estimate;
+use crate::measurement::ends::Direction;
+use crate::statistics::Estimate;
 
 /// Version of the rehearsal schema; a reader refuses a larger number.
 pub const REHEARSAL_SCHEMA: &str = "bdp.rehearsal/1";
@@ -190,7 +190,7 @@ pub fn choose(variants: &[Rehearsed], alone: bool) -> Option<&Rehearsed> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ends::End;
+    use crate::measurement::ends::End;
     use crate::tuning::{Reason, RouteAttribute};
 
     fn variant(name: &str, target: Option<Target>, mbps: f64, ms: f64, other_mbps: f64) -> Rehearsed {

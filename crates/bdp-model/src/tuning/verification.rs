@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::rehearsal::{Predicted, Rehearsal};
-use crate::ends::Direction;
 use crate::finding::Limit;
+use crate::measurement::ends::Direction;
 use crate::measurement::{DirectionResult, Measurement};
-use crate::stats::Estimate;
+use crate::statistics::Estimate;
 use crate::twin::Fidelity;
 
 /// Version of the verification schema; a reader refuses a larger number.

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::path::{Parameter, Twin};
-use crate::ends::Direction;
-use crate::stats::Estimate;
+use crate::measurement::ends::Direction;
+use crate::statistics::Estimate;
 
 /// Version of the twin schema.
 pub const TWIN_SCHEMA: &str = "bdp.twin/1";

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::way::TwinWay;
-use crate::ends::{Direction, End};
-use crate::payload::Zerocopy;
+use crate::flow::payload::Zerocopy;
+use crate::measurement::ends::{Direction, End};
 use crate::units::Nanos;
 
 /// A measured path as emulated by the lab, for one direction of data or both at once.

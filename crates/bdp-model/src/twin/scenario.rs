@@ -6,8 +6,8 @@ use std::fmt::Write;
 use super::path::{Twin, TwinFlow};
 use super::variant::TwinVariant;
 use super::way::{Discipline, TwinJitter, TwinLoss, TwinOutage, TwinWay};
-use crate::ends::{Direction, End};
-use crate::payload::Zerocopy;
+use crate::flow::payload::Zerocopy;
+use crate::measurement::ends::{Direction, End};
 use crate::tuning::setting::Setting;
 
 /// Largest start offset of a repetition, so that no two are identical on the virtual clock.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ends::{Direction, End};
+use crate::measurement::ends::{Direction, End};
 use crate::tuning::setting::Setting;
 use crate::tuning::{Change, RouteAttribute, Target};
 

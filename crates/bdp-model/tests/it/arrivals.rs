@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use bdp_model::arrivals::{Arrival, ArrivalCounts, Arrivals, Jitter, Transits};
+use bdp_model::statistics::arrivals::{Arrival, ArrivalCounts, Arrivals, Jitter, Transits};
 use proptest::prelude::*;
 
 /// Remembers every number for ever.
@@ -106,7 +106,7 @@ proptest! {
             (Some(a), Some(b)) => {
                 prop_assert_eq!((a.count, a.min, a.max), (b.count, b.min, b.max));
                 prop_assert_eq!((a.p95.is_some(), a.p99.is_some()), (b.p95.is_some(), b.p99.is_some()));
-                let percentiles = |s: &bdp_model::arrivals::TransitSummary| [Some(s.p50), s.p95, s.p99];
+                let percentiles = |s: &bdp_model::statistics::arrivals::TransitSummary| [Some(s.p50), s.p95, s.p99];
                 for (a, b) in percentiles(&a).into_iter().flatten().zip(percentiles(&b).into_iter().flatten()) {
                     // A value goes through two histograms, each with an origin somewhere in the range.
                     prop_assert!((a - b).abs() <= 1_000_000 / 16, "{a} {b}");

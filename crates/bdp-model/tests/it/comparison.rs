@@ -1,6 +1,6 @@
 //! Comparisons: known values, few values, ties, and how often the interval holds the truth.
 
-use bdp_model::comparison::{Better, Comparison, Interval, Regression, Verdict};
+use bdp_model::statistics::comparison::{Better, Comparison, Interval, Regression, Verdict};
 
 fn compare(a: &[f64], b: &[f64]) -> Comparison {
     Comparison::of(a, b, Better::Higher).unwrap()

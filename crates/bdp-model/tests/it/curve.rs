@@ -1,7 +1,7 @@
 //! Curves: the knee, ranges, delay and memory on the shape that was published for 1 Gbit/s x 2.55 ms.
 
-use bdp_model::comparison::Values;
-use bdp_model::curve::{
+use bdp_model::statistics::comparison::Values;
+use bdp_model::sweep::curve::{
     Axis, Curve, DeliveryDelay, Fall, Knee, Memory, Need, Point, Range, Unmeasured, log_spaced, usual_points,
 };
 

@@ -1,7 +1,7 @@
 //! Expectations as people type them, right and wrong, and what is found against them.
 
-use bdp_model::expectation::{Expectation, Operator};
-use bdp_model::figure::{Figure, Figures, PingFigure, Quantile, figure};
+use bdp_model::measurement::expectation::{Expectation, Operator};
+use bdp_model::measurement::figure::{Figure, Figures, PingFigure, Quantile, figure};
 use bdp_model::measurement::{Direction, Measurement};
 
 fn measurement(goodput_bps: f64) -> Measurement {
@@ -91,7 +91,7 @@ fn the_median_of_the_runs_is_judged() {
 fn datagrams_and_responsiveness_are_judged() {
     let mut m = measurement(1e6);
     m.directions[0].responsiveness_rpm = Some(512.4);
-    m.directions[0].udp = Some(bdp_model::udp::UdpReport {
+    m.directions[0].udp = Some(bdp_model::flow::udp::UdpReport {
         sent: 1000,
         loss_ratio: 0.002,
         jitter_ns: Some(1_500_000),
@@ -138,13 +138,13 @@ fn loss_of_tcp_is_judged() {
 fn nothing_is_met_under_a_load_that_was_not_offered() {
     let run = |sent_bps| {
         let mut m = measurement(48e6);
-        m.request.spec.udp = Some(bdp_model::udp::UdpRequest {
+        m.request.spec.udp = Some(bdp_model::flow::udp::UdpRequest {
             rate_bps: Some(100_000_000),
             search: None,
             datagram_bytes: None,
             dont_fragment: false,
         });
-        m.directions[0].udp = Some(bdp_model::udp::UdpReport {
+        m.directions[0].udp = Some(bdp_model::flow::udp::UdpReport {
             asked_bps: Some(100e6),
             sent_bps,
             sent: 1000,

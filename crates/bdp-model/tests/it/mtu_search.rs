@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use bdp_model::mtu_search::{IPV6_MINIMUM, MAX_PROBES, MtuBounds, MtuEnd, MtuSearcher, Step};
+use bdp_model::probes::mtu_search::{IPV6_MINIMUM, MAX_PROBES, MtuBounds, MtuEnd, MtuSearcher, Step};
 use bdp_model::units::Nanos;
 use proptest::prelude::*;
 

@@ -1,7 +1,7 @@
 //! The search for the highest rate without loss, over made-up paths in virtual time.
 
-use bdp_model::rate_search::{RESOLUTION, RateSearcher, Step};
-use bdp_model::udp::{RateSearch, SearchEnd, Trial, UdpReport};
+use bdp_model::flow::udp::{RateSearch, SearchEnd, Trial, UdpReport};
+use bdp_model::measurement::rate_search::{RESOLUTION, RateSearcher, Step};
 use bdp_model::units::Nanos;
 use proptest::prelude::*;
 

@@ -1,7 +1,7 @@
 //! Captures as one JSON document: `docs/pcap.schema.json`.
 
+use bdp_model::capture::pair::CapturePair;
 use bdp_model::capture::{ExplainedFlow, ReadCapture};
-use bdp_model::capture_pair::CapturePair;
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json as value};

@@ -8,8 +8,8 @@ pub(crate) mod pair;
 mod table;
 mod words;
 
+use bdp_model::capture::pair::CapturePair;
 use bdp_model::capture::{ExplainedFlow, ReadCapture};
-use bdp_model::capture_pair::CapturePair;
 
 use crate::grid::{Align, Cell, Column, tame};
 use crate::style::{Style, Tint};

@@ -2,11 +2,11 @@
 
 use std::net::IpAddr;
 
-use bdp_model::capture::{ExplainedFlow, ReadCapture};
-use bdp_model::capture_pair::{
+use bdp_model::capture::pair::{
     BetweenDirection, CapturePair, Change, Changed, ChangedValue, OrderBy, PairedConnection, QueueingDelay,
     Recognised,
 };
+use bdp_model::capture::{ExplainedFlow, ReadCapture};
 use bdp_model::units::Nanos;
 
 use super::table::with_limits;

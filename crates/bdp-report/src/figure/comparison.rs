@@ -1,6 +1,6 @@
 //! Differences of a comparison: the change at each point with its interval, relative to no change.
 
-use bdp_model::run_comparison::{Compared, Metric, Row};
+use bdp_model::sweep::run_comparison::{Compared, Metric, Row};
 
 use super::scene::Scene;
 use crate::comparison::{MetricText, effect};

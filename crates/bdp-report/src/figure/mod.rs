@@ -7,10 +7,10 @@ mod scene;
 
 use std::collections::BTreeMap;
 
-use bdp_model::measured_curves::measured_curves;
 use bdp_model::measurement::Measurement;
 use bdp_model::record::Record;
-use bdp_model::run_comparison::Compared;
+use bdp_model::sweep::measured_curves::measured_curves;
+use bdp_model::sweep::run_comparison::Compared;
 use serde_json::Value;
 
 use crate::html::Curve;

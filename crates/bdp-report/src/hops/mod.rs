@@ -2,7 +2,9 @@
 
 mod verdict;
 
-use bdp_model::hops::{Figures, Hop, HopKind, HopLoss, Marks, PathReport, PathRequest, Phase, ProbeMethod};
+use bdp_model::probes::hops::{
+    Figures, Hop, HopKind, HopLoss, Marks, PathReport, PathRequest, Phase, ProbeMethod,
+};
 use bdp_model::units::format_bps;
 
 use crate::grid::{Align, Cell, Column, render, tame, wrap};

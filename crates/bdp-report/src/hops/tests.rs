@@ -1,7 +1,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use bdp_explain::hops::conclude;
-use bdp_model::hops::{Answer, AnswerKind, HopAddress, HopProbe, Load, ProbeProtocol};
+use bdp_model::probes::hops::{Answer, AnswerKind, HopAddress, HopProbe, Load, ProbeProtocol};
 
 use super::*;
 

@@ -1,6 +1,6 @@
 //! Conclusions on a path, one sentence per subject.
 
-use bdp_model::hops::{
+use bdp_model::probes::hops::{
     BlackHole, HopKind, LossStep, PathReport, ProbeProtocol, QueueStep, Share, ToldMtu, Unjudged,
 };
 use bdp_model::units::Nanos;

@@ -1,7 +1,7 @@
 //! Comparison of two runs: for each point the medians with their spread, and the difference with its interval.
 
-use bdp_model::comparison::{Interval, Values, Verdict as Shown};
-use bdp_model::run_comparison::{Compared, Metric, Row};
+use bdp_model::statistics::comparison::{Interval, Values, Verdict as Shown};
+use bdp_model::sweep::run_comparison::{Compared, Metric, Row};
 use bdp_model::units::format_bps;
 
 use super::page::{About, head, inline, numbers, page, words};

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bdp_model::case::{CaseFlow, Family};
+use bdp_model::link::over_time::{Outage, RateOverTime, Timeline};
 use bdp_model::link::{DirectionConfig, Loss, Medium, QueueLimit};
-use bdp_model::over_time::{Outage, RateOverTime, Timeline};
 use bdp_model::record::Record;
-use bdp_model::scenario::{CaseFlow, Family};
 use bdp_model::units::{Nanos, Rate};
 
 use super::page::{About, facts, head, numbers, words};

@@ -1,8 +1,8 @@
 //! A sweep as curves: goodput against the swept parameter, the model, and the delay cost of the window below.
 
 use bdp_model::case::Published;
-use bdp_model::curve::{self as model, DeliveryDelay, Knee};
-use bdp_model::parameter::Unit;
+use bdp_model::sweep::curve::{self as model, DeliveryDelay, Knee};
+use bdp_model::sweep::parameter::Unit;
 use bdp_model::units::format_bps;
 
 use super::page::{Figure, Sign};
@@ -14,7 +14,7 @@ use crate::summary::{Ending, Point, Spread, ending};
 use crate::svg::{Axis, Drawing, Frame, GUTTER, MARGIN, WIDTH, ticks_of_bytes};
 use crate::sweep::place;
 use crate::varied::name;
-use bdp_model::record_curves::axis_of;
+use bdp_model::sweep::record_curves::axis_of;
 
 /// Ratio of values above which the axis is logarithmic.
 const LOGARITHMIC_FROM: f64 = 8.0;
@@ -75,8 +75,8 @@ fn of_points<'p, 'a>(name: String, axis: &Quantity, members: &[(f64, &'p Point<'
     let on_the_wire =
         axis.is_window() && members.iter().all(|(_, p)| wire(p).is_some() || p.goodput_bps().is_none());
     let all: Vec<&Point<'_>> = members.iter().map(|(_, p)| *p).collect();
-    let known =
-        axis_of(&axis.path).map(|kind| bdp_model::record_curves::curve(name.clone(), &axis.path, kind, &all));
+    let known = axis_of(&axis.path)
+        .map(|kind| bdp_model::sweep::record_curves::curve(name.clone(), &axis.path, kind, &all));
     let mut members: Vec<Member<'p, 'a>> = members
         .iter()
         .map(|&(at, point)| Member {

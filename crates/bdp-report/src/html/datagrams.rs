@@ -1,7 +1,7 @@
 //! Datagram statistics of a flow.
 
+use bdp_model::flow::udp::{Distribution, Trial, UdpReport};
 use bdp_model::measurement::{DirectionResult, Measurement};
-use bdp_model::udp::{Distribution, Trial, UdpReport};
 use bdp_model::units::format_bps;
 
 use super::page::{facts, head, numbers, words};

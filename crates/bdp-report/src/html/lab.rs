@@ -244,8 +244,8 @@ fn scenario(m: &mut Markup, points: &[Point<'_>], left: &mut usize, following: u
             figure.write(m);
         }
     }
-    let known: Vec<bdp_model::curve::Curve> = curves.iter().filter_map(|c| c.known.clone()).collect();
-    if let Some(memory) = bdp_model::curve::Memory::of(&known) {
+    let known: Vec<bdp_model::sweep::curve::Curve> = curves.iter().filter_map(|c| c.known.clone()).collect();
+    if let Some(memory) = bdp_model::sweep::curve::Memory::of(&known) {
         let text = format!("Memory {}.", crate::sweep_report::memory_words(&memory, &TEXT));
         m.leaf("p", &[("class", "note")], &text);
         m.line();

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use bdp_model::measured_curves::{measured_curves, toward};
 use bdp_model::measurement::{Direction, Measurement};
-use bdp_model::parameter::{Parameter, Unit};
+use bdp_model::sweep::measured_curves::{measured_curves, toward};
+use bdp_model::sweep::parameter::{Parameter, Unit};
 use bdp_model::units::format_bps;
 use serde_json::Value;
 
@@ -65,8 +65,8 @@ pub(super) fn write(
             figure.write(m);
         }
     }
-    let known: Vec<bdp_model::curve::Curve> = curves.iter().filter_map(|c| c.known.clone()).collect();
-    for (path, memory) in bdp_model::curve::Memory::by_path(&known) {
+    let known: Vec<bdp_model::sweep::curve::Curve> = curves.iter().filter_map(|c| c.known.clone()).collect();
+    for (path, memory) in bdp_model::sweep::curve::Memory::by_path(&known) {
         let words = crate::sweep_report::memory_words(&memory, &super::overview::TEXT);
         m.leaf("p", &[("class", "note")], &format!("{}: memory {words}.", pointed(&path)));
     }

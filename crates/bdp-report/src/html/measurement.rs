@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use bdp_model::figure::{Figure, Quantile};
+use bdp_model::measurement::figure::{Figure, Quantile};
 use bdp_model::measurement::{Direction, DirectionResult, Measurement};
 use bdp_model::record::RttReport;
-use bdp_model::stats::median;
+use bdp_model::statistics::median;
 use bdp_model::units::{format_bps, significant};
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! A paragraph for readers who are not network engineers: what was measured, what limits it, and what to do.
 
+use bdp_model::finding::threshold::NOTICEABLE_DELAY;
 use bdp_model::record::{RttReport, Transfer};
-use bdp_model::threshold::NOTICEABLE_DELAY;
 use bdp_model::units::format_bps;
 
 use crate::finding::reason;

@@ -1,7 +1,7 @@
 //! The quantity varied by a sweep, derived from its values.
 
-use bdp_model::curve as model;
-use bdp_model::parameter::{self, Parameter, Unit};
+use bdp_model::sweep::curve as model;
+use bdp_model::sweep::parameter::{self, Parameter, Unit};
 use bdp_model::units::{Nanos, format_bps};
 use serde_json::Value;
 

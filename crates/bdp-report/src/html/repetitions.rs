@@ -1,6 +1,6 @@
 //! Repetitions as dots, with median and range next to each row.
 
-use bdp_model::comparison::Interval;
+use bdp_model::statistics::comparison::Interval;
 
 use super::overview::TEXT;
 use super::page::{Figure, Sign, head, numbers, words};

@@ -2,8 +2,8 @@
 //! RTT, ceiling.
 
 use bdp_model::finding::Finding;
+use bdp_model::finding::threshold::{AT_CEILING, EXCEEDED, REACHED};
 use bdp_model::measurement::Ceiling;
-use bdp_model::threshold::{AT_CEILING, EXCEEDED, REACHED};
 use bdp_model::units::format_bps;
 
 use super::sentence::{sentence, stop};

@@ -1,10 +1,10 @@
 //! The answer: for each direction a line with its goodput and limit, and one with the remedy; directions with problems first.
 
-use bdp_model::caveat::Caveat;
-use bdp_model::comparison::Interval;
-use bdp_model::figure::{Figure, figure, values};
+use bdp_model::finding::caveat::Caveat;
 use bdp_model::finding::{Finding, Limit};
+use bdp_model::measurement::figure::{Figure, figure, values};
 use bdp_model::measurement::{Direction, Measurement};
+use bdp_model::statistics::comparison::Interval;
 
 use super::arrow;
 use super::conclusion::word;

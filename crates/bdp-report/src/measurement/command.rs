@@ -1,7 +1,6 @@
 //! Follow-up commands, as typed.
 
-use bdp_model::measurement::{MeasureRequest, Measurement};
-use bdp_model::options;
+use bdp_model::measurement::{MeasureRequest, Measurement, options};
 
 use crate::grid::tame;
 

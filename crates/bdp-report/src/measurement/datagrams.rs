@@ -1,8 +1,8 @@
 //! Datagram statistics of a direction, as text lines.
 
+use bdp_model::flow::method::SendMethod;
+use bdp_model::flow::udp::{Distribution, UdpReport};
 use bdp_model::measurement::{Direction, DirectionResult, Measurement};
-use bdp_model::method::SendMethod;
-use bdp_model::udp::{Distribution, UdpReport};
 use bdp_model::units::format_bps;
 
 use super::{arrow, search};

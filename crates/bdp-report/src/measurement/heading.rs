@@ -1,7 +1,7 @@
 //! Heading of a measurement: both ends and the path.
 
+use bdp_model::measurement::responsiveness::MOST_CONNECTIONS;
 use bdp_model::measurement::{Direction, HostFacts, Measurement};
-use bdp_model::responsiveness::MOST_CONNECTIONS;
 use bdp_model::units::format_bps;
 
 use super::arrow;

@@ -1,7 +1,7 @@
 //! Lines of a running measurement, one interval at a time, in the layout of `iperf3 -i`.
 
 use bdp_model::measurement::{Direction, MeasureRequest};
-use bdp_model::stats::median;
+use bdp_model::statistics::median;
 use bdp_model::units::{Nanos, format_bps};
 
 use super::iperf3::{Intervals, Part, Piece, ReceiverReading, SenderReading};
@@ -286,7 +286,7 @@ struct TableRow {
 #[cfg(test)]
 mod tests {
     use bdp_model::flow::FlowSpec;
-    use bdp_model::udp::UdpRequest;
+    use bdp_model::flow::udp::UdpRequest;
 
     use super::*;
 

@@ -1,10 +1,10 @@
 //! JSON of `bdp measure --json`. Specified in `docs/measurement.md` and `docs/measurement.schema.json`.
 
-use bdp_model::comparison::Interval;
-use bdp_model::expectation::Judgement;
-use bdp_model::figure::{Figure, Quantile, figure, values};
 use bdp_model::finding::Limit;
+use bdp_model::measurement::expectation::Judgement;
+use bdp_model::measurement::figure::{Figure, Quantile, figure, values};
 use bdp_model::measurement::{Direction, Measurement};
+use bdp_model::statistics::comparison::Interval;
 use serde::Serialize;
 use serde_json::{Value, json as value};
 

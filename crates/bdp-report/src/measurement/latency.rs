@@ -1,9 +1,9 @@
 //! Results of probes besides round trips: responsiveness and one-way delays.
 
+use bdp_model::flow::udp::OneWayDelay;
+use bdp_model::measurement::responsiveness::Responsiveness;
 use bdp_model::measurement::{DirectionResult, Measurement};
-use bdp_model::one_way::EachWayReport;
-use bdp_model::responsiveness::Responsiveness;
-use bdp_model::udp::OneWayDelay;
+use bdp_model::probes::one_way::EachWayReport;
 use bdp_model::units::format_bps;
 
 use super::arrow;
@@ -106,7 +106,7 @@ fn ms(ns: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use bdp_model::one_way::EachWay;
+    use bdp_model::probes::one_way::EachWay;
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! Result of a search for the highest rate without loss, in words.
 
+use bdp_model::flow::udp::{SearchEnd, Trial, UdpReport};
 use bdp_model::measurement::Measurement;
-use bdp_model::udp::{SearchEnd, Trial, UdpReport};
 use bdp_model::units::Nanos;
 
 use crate::number::{loss, rate};

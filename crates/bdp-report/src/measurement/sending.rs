@@ -1,7 +1,7 @@
 //! The send method of a sender, if several were tried.
 
+use bdp_model::flow::method::{SendMethod, TriedWay};
 use bdp_model::measurement::DirectionResult;
-use bdp_model::method::{SendMethod, TriedWay};
 use bdp_model::units::format_bps;
 
 use crate::grid::tame;

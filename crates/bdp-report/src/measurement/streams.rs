@@ -2,7 +2,7 @@
 
 use bdp_model::measurement::{Direction, DirectionResult};
 use bdp_model::record::{StreamReport, StreamTime};
-use bdp_model::stats::median;
+use bdp_model::statistics::median;
 
 use super::arrow;
 use super::interval_lines::MOST_STREAM_ROWS;

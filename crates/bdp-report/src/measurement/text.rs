@@ -1,13 +1,13 @@
 //! Text report of a measurement: both ends, the figures, the limit of each direction, and next steps.
 
-use bdp_model::caveat::Caveat;
-use bdp_model::comparison::Interval;
 use bdp_model::facts::Facts;
-use bdp_model::figure::{Figure, Quantile, figure, values};
+use bdp_model::facts::ramp_up::RampUp;
+use bdp_model::finding::caveat::Caveat;
+use bdp_model::flow::method::WindowMechanism;
+use bdp_model::measurement::figure::{Figure, Quantile, figure, values};
 use bdp_model::measurement::{Direction, DirectionResult, Measurement};
-use bdp_model::method::WindowMechanism;
-use bdp_model::ramp_up::RampUp;
 use bdp_model::record::{Bound, RttSummary, WindowReport};
+use bdp_model::statistics::comparison::Interval;
 use bdp_model::units::{Nanos, format_bps};
 
 use super::answer::{Answered, answers, beside};

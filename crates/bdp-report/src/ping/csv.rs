@@ -1,6 +1,6 @@
 //! Probes as comma-separated values (RFC 4180), one row each.
 
-use bdp_model::ping::{Fate, Ping};
+use bdp_model::probes::ping::{Fate, Ping};
 
 /// Returns `probe,due_ns,sent_ns,outcome,rtt_ns,from_due_ns`, oldest first: times since the first probe was due, the last two
 /// empty if no answer arrived.

@@ -1,6 +1,6 @@
 //! A text histogram with rows of equal ratio, so that a long tail fits.
 
-use bdp_model::ping::Bucket;
+use bdp_model::probes::ping::Bucket;
 
 use crate::number::{percent, three_digits};
 use crate::style::{Style, Tint};

@@ -3,8 +3,8 @@
 mod csv;
 mod histogram;
 
-use bdp_model::ping::{Distribution, Fate, Ping, PingMethod, PingMode, PingRequest, Sample, Tally};
-use bdp_model::stats::nearest_rank;
+use bdp_model::probes::ping::{Distribution, Fate, Ping, PingMethod, PingMode, PingRequest, Sample, Tally};
+use bdp_model::statistics::nearest_rank;
 use bdp_model::units::Nanos;
 
 use crate::caveat;
@@ -192,9 +192,9 @@ fn tally(tally: &Tally) -> String {
 
 #[cfg(test)]
 mod tests {
-    use bdp_model::caveat::Caveat;
-    use bdp_model::histogram::Histogram;
-    use bdp_model::ping::{Bucket, PING_SCHEMA};
+    use bdp_model::finding::caveat::Caveat;
+    use bdp_model::probes::ping::{Bucket, PING_SCHEMA};
+    use bdp_model::statistics::histogram::Histogram;
 
     use super::*;
 

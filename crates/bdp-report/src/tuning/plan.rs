@@ -1,6 +1,6 @@
 //! `bdp tune plan`: a plan in words.
 
-use bdp_model::ends::{Direction, End};
+use bdp_model::measurement::ends::{Direction, End};
 use bdp_model::tuning::{Change, Plan, PlanDirection};
 use bdp_model::units::Nanos;
 

@@ -1,7 +1,7 @@
 //! `bdp rehearse`: a rehearsal in words.
 
-use bdp_model::ends::Direction;
-use bdp_model::stats::Estimate;
+use bdp_model::measurement::ends::Direction;
+use bdp_model::statistics::Estimate;
 use bdp_model::tuning::{BEFORE, Predicted, Rehearsal, Rehearsed};
 use bdp_model::units::Nanos;
 

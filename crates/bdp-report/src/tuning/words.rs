@@ -1,6 +1,6 @@
 //! Changes, reasons and refusals in words.
 
-use bdp_model::ends::End;
+use bdp_model::measurement::ends::End;
 use bdp_model::tuning::setting::Setting;
 use bdp_model::tuning::{Change, Gain, Plan, Reason, Target, Why};
 use bdp_model::units::Nanos;

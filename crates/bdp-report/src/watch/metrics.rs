@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bdp_model::stats::median;
+use bdp_model::statistics::median;
 use bdp_model::watch::{Role, SocketReading, WatchInterval};
 
 use crate::prometheus::{Page, escaped};

@@ -6,14 +6,14 @@
 mod shape;
 
 use bdp_explain::{ceiling, explain};
-use bdp_model::ends::Direction;
 use bdp_model::facts::Facts;
 use bdp_model::finding::fact;
+use bdp_model::finding::threshold::MODEL_TOLERANCE;
 use bdp_model::finding::{Action, Fact, Finding, Limit, Unit};
 use bdp_model::measurement::Measurement;
+use bdp_model::measurement::ends::Direction;
 use bdp_model::probes::{ProbeOutcome, ProbePoint, ProbeSeries};
 use bdp_model::record::LossEpisode;
-use bdp_model::threshold::MODEL_TOLERANCE;
 use bdp_model::units::ByteCount;
 use bdp_report::{Style, explanation, measurement_json, measurements_text};
 use proptest::prelude::*;

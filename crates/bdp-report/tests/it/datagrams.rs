@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use bdp_model::caveat::Caveat;
+use bdp_model::finding::caveat::Caveat;
+use bdp_model::flow::method::{ReceiveMethod, SendMethod};
+use bdp_model::flow::udp::{Distribution, OneWayDelay, RateSearch, SearchEnd, Trial, UdpReport, UdpRequest};
 use bdp_model::measurement::{Direction, Measurement, Pacer, Pacing};
-use bdp_model::method::{ReceiveMethod, SendMethod};
-use bdp_model::udp::{Distribution, OneWayDelay, RateSearch, SearchEnd, Trial, UdpReport, UdpRequest};
 use bdp_report::{About, Style, csv_of_measurements, html_of_measurements, measurements_text};
 use roxmltree::{Document, ParsingOptions};
 

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use crate::fixture::{Recipe, all, demo, elaborate, failed, invalid, missed, parse, record, sweep, text};
-use bdp_model::breach::Breach;
 use bdp_model::case::Published;
-use bdp_model::labels::Labels;
+use bdp_model::flow::window::WindowBytes;
 use bdp_model::measurement::Measurement;
+use bdp_model::measurement::labels::Labels;
 use bdp_model::probes::{ProbePoint, ProbeSeries};
+use bdp_model::record::breach::Breach;
 use bdp_model::record::{
     ProbeOutcome, ReceiverSample, Record, RttPercentiles, RttReport, RttSummary, SenderSample,
 };
-use bdp_model::window::WindowBytes;
 use bdp_report::{About, csv, csv_of_measurements, html, html_of_measurements};
 use roxmltree::Node;
 use serde_json::Value;
@@ -388,7 +388,7 @@ fn datagrams_have_loss_and_jitter_in_place_of_what_tcp_has() {
     let mut m = measured(65_536, 1, 20e6);
     m.directions.truncate(1);
     let d = &mut m.directions[0];
-    d.udp = Some(bdp_model::udp::UdpReport {
+    d.udp = Some(bdp_model::flow::udp::UdpReport {
         jitter_ns: Some(250_000),
         loss_ratio: 0.02,
         sent: 100,
@@ -666,15 +666,15 @@ fn of_two_paths() -> Record {
 
 #[test]
 fn a_comparison_has_the_round_trip_of_each_path() {
-    let mut outcomes = bdp_model::run_comparison::Outcomes::of_records([&of_two_paths()]);
+    let mut outcomes = bdp_model::sweep::run_comparison::Outcomes::of_records([&of_two_paths()]);
     let name = outcomes.points()[0].to_owned();
     let paths = [format!("{name}: near->far"), format!("{name}: near->other")];
     assert_eq!(outcomes.points(), [&name, &paths[0], &paths[1]]);
-    let compared = bdp_model::run_comparison::Compared::of(&outcomes, &outcomes, &[], 0.05);
+    let compared = bdp_model::sweep::run_comparison::Compared::of(&outcomes, &outcomes, &[], 0.05);
     let idle: Vec<(&str, f64)> = compared
         .rows
         .iter()
-        .filter(|row| row.metric == bdp_model::run_comparison::Metric::RttIdleNs)
+        .filter(|row| row.metric == bdp_model::sweep::run_comparison::Metric::RttIdleNs)
         .map(|row| (row.point.as_str(), (row.comparison.a.p50 / 1e6).round()))
         .collect();
     assert_eq!(idle, [(paths[0].as_str(), 173.0), (paths[1].as_str(), 42.0)]);

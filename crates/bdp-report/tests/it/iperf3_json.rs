@@ -1,7 +1,7 @@
 //! The document as iperf3's: what its parts tell of one test agrees.
 
+use bdp_model::flow::udp::{UdpReport, UdpRequest};
 use bdp_model::measurement::{Direction, Measurement};
-use bdp_model::udp::{UdpReport, UdpRequest};
 use bdp_model::units::{ByteCount, Nanos};
 use bdp_report::{Intervals, Part, Piece, iperf3_json};
 use serde_json::Value;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::fixture::{Recipe, record};
-use bdp_model::labels::{Label, Labels};
+use bdp_model::flow::window::WindowBytes;
 use bdp_model::measurement::Measurement;
+use bdp_model::measurement::labels::{Label, Labels};
 use bdp_model::record::SenderSample;
-use bdp_model::window::WindowBytes;
 use bdp_report::{FarEnd, csv, csv_of_measurements, prometheus, prometheus_of_cases};
 use serde_json::Value;
 

@@ -1,19 +1,19 @@
 //! A measurement between two machines, as it looks.
 
 use bdp_explain::explain;
-use bdp_model::caveat::{Caveat, NoExperiment, WindowShortfall};
+use bdp_model::case::Family;
 use bdp_model::facts::Facts;
+use bdp_model::finding::caveat::{Caveat, NoExperiment, WindowShortfall};
 use bdp_model::finding::{Confidence, Finding, Limit, Place};
 use bdp_model::flow::FlowSpec;
+use bdp_model::flow::method::EndReason;
+use bdp_model::flow::window::WindowBytes;
 use bdp_model::measurement::{
     Access, Direction, DirectionResult, IntervalSpread, MeasureRequest, Measurement, MtuBlackHole,
     PeerProtocol, SshRequest,
 };
-use bdp_model::method::EndReason;
 use bdp_model::record::{ProbeOutcome, RttSummary, StreamReport};
-use bdp_model::scenario::Family;
 use bdp_model::units::{ByteCount, Nanos};
-use bdp_model::window::WindowBytes;
 use bdp_report::{RateUnit, Style, measurements_text};
 
 const UNICODE: Style = Style { unicode: true, ..Style::plain() };

@@ -3,21 +3,21 @@
 use std::collections::BTreeSet;
 
 use bdp_explain::{ceiling, explain};
-use bdp_model::caveat::{Caveat, NoExperiment, NotMeasured, WindowShortfall};
-use bdp_model::ends::{End, PeerProtocol, Task};
-use bdp_model::expectation::{Expectation, Judgement};
-use bdp_model::experiment::{Burst, Change, Experiment};
 use bdp_model::facts::Facts;
 use bdp_model::finding::Limit;
-use bdp_model::latency_parts::LatencyParts;
+use bdp_model::finding::caveat::{Caveat, NoExperiment, NotMeasured, WindowShortfall};
+use bdp_model::flow::method::{EndReason, TimestampSource};
+use bdp_model::flow::udp::{Distribution, OneWayDelay, RateSearch, SearchEnd, Trial, UdpReport, UdpRequest};
+use bdp_model::measurement::ends::{End, PeerProtocol, Task};
+use bdp_model::measurement::expectation::{Expectation, Judgement};
+use bdp_model::measurement::experiment::{Burst, Change, Experiment};
+use bdp_model::measurement::responsiveness::{ForeignProbe, Responsiveness, WorkingLoad};
+use bdp_model::measurement::settling::Settled;
 use bdp_model::measurement::{Access, Direction, Measurement, MtuBlackHole, SshRequest};
-use bdp_model::method::{EndReason, TimestampSource};
-use bdp_model::one_way::{ClockSkew, EachWay, EachWayReport};
+use bdp_model::probes::latency_parts::LatencyParts;
+use bdp_model::probes::one_way::{ClockSkew, EachWay, EachWayReport};
 use bdp_model::probes::{ProbeOutcome, ProbePoint, ProbeSeries};
 use bdp_model::record::RttSummary;
-use bdp_model::responsiveness::{ForeignProbe, Responsiveness, WorkingLoad};
-use bdp_model::settling::Settled;
-use bdp_model::udp::{Distribution, OneWayDelay, RateSearch, SearchEnd, Trial, UdpReport, UdpRequest};
 use bdp_report::{measurement_json, measurements_json};
 use jsonschema::Validator;
 use serde_json::{Value, json as value};
@@ -42,7 +42,7 @@ fn judged() -> Vec<Judgement> {
 fn full() -> Measurement {
     let text = include_str!("../../../bdp-store/tests/it/measurement.json");
     let mut m: Measurement = serde_json::from_str(text).unwrap();
-    m.request.family = Some(bdp_model::scenario::Family::Ipv6);
+    m.request.family = Some(bdp_model::case::Family::Ipv6);
     m.request.ssh = Some(SshRequest {
         destination: "me@ams1".to_owned(),
         through: false,

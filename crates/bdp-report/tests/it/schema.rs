@@ -2,13 +2,13 @@
 
 use crate::fixture::{Recipe, demo, elaborate, failed, in_a_guest, invalid, missed, record, sweep};
 use bdp_explain::explain;
-use bdp_model::caveat::WindowShortfall;
 use bdp_model::facts::Facts;
+use bdp_model::finding::caveat::WindowShortfall;
 use bdp_model::finding::{Action, Lack, Limit, Missing, Next, Quantity, Remedy};
+use bdp_model::flow::method::TimestampSource;
+use bdp_model::flow::udp::UdpRequest;
 use bdp_model::link::Loss;
-use bdp_model::method::TimestampSource;
 use bdp_model::record::Record;
-use bdp_model::udp::UdpRequest;
 use bdp_report::json;
 use jsonschema::Validator;
 use serde_json::{Value, json as value};
@@ -40,8 +40,8 @@ fn everything() -> Vec<Record> {
     short.window.note =
         Some(WindowShortfall::NotCalibrated { seen_bytes: 1, best_bytes: 2, buffer_bytes: 3 });
     let mut udp = record(&Recipe { scenario: "s1-udp", ..Recipe::default() });
-    let times = bdp_model::udp::Distribution { count: 9, p50: 1, p95: Some(2), p99: Some(3), max: 4 };
-    udp.flows[0].udp = Some(bdp_model::udp::UdpReport {
+    let times = bdp_model::flow::udp::Distribution { count: 9, p50: 1, p95: Some(2), p99: Some(3), max: 4 };
+    udp.flows[0].udp = Some(bdp_model::flow::udp::UdpReport {
         asked_bps: Some(110e6),
         dropped_by_receiver: Some(0),
         jitter_ns: Some(124_000),

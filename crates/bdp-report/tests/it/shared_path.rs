@@ -1,9 +1,9 @@
 //! Flows and transfers that share a path: their tables on the page and in the CSV, and the queue over time.
 
 use crate::fixture::{Recipe, record};
-use bdp_model::queue::QueueSamples;
+use bdp_model::case::traffic::TrafficRecord;
+use bdp_model::link::queue::QueueSamples;
 use bdp_model::record::Record;
-use bdp_model::traffic::TrafficRecord;
 use bdp_report::{About, csv, html};
 use roxmltree::{Document, Node, ParsingOptions};
 
@@ -95,7 +95,7 @@ fn page_and_csv_have_the_tables_of_flows_and_traffic() {
     assert!(of("unfinished").ends_with(&["p99 ms", "unfinished"].map(str::to_owned)), "{rows:?}");
     assert!(of("2 near -> other").len() > 3);
 
-    let text = csv(std::slice::from_ref(&shared), &bdp_model::labels::Labels::NONE);
+    let text = csv(std::slice::from_ref(&shared), &bdp_model::measurement::labels::Labels::NONE);
     let lines: Vec<Vec<&str>> = text.split_terminator("\r\n").map(|l| l.split(',').collect()).collect();
     assert_eq!(lines.len(), 1 + 2 + 1);
     let field = |row: usize, name: &str| lines[row][lines[0].iter().position(|n| *n == name).unwrap()];

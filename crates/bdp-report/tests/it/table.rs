@@ -2,13 +2,13 @@
 
 use crate::fixture::{MSS, Recipe, demo, elaborate, failed, invalid, missed, record, sweep};
 use bdp_model::Probability;
-use bdp_model::breach::Breach;
 use bdp_model::case::{Published, PublishedRow};
-use bdp_model::caveat::WindowShortfall;
+use bdp_model::finding::caveat::WindowShortfall;
 use bdp_model::finding::fact::{self, Bps};
 use bdp_model::finding::{Action, Confidence, Evidence, Finding, Limit, Place, Remedy};
 use bdp_model::link::Loss;
 use bdp_model::record::Record;
+use bdp_model::record::breach::Breach;
 use bdp_report::{Style, table};
 
 const UNICODE: Style = Style { unicode: true, ..Style::plain() };
@@ -336,7 +336,8 @@ fn invalid_windows_are_not_on_the_curve() {
 #[test]
 fn datagrams_that_were_lost_have_a_column_and_tcp_has_none() {
     let mut udp = record(&Recipe::default());
-    udp.flows[0].udp = Some(bdp_model::udp::UdpReport { sent: 93_962, lost: 10_515, ..Default::default() });
+    udp.flows[0].udp =
+        Some(bdp_model::flow::udp::UdpReport { sent: 93_962, lost: 10_515, ..Default::default() });
     let with = table(&[udp], &Style::plain());
     assert!(with.contains(" lost") && with.contains("11.2 %"), "{with}");
     let without = table(&[record(&Recipe::default())], &Style::plain());
@@ -349,7 +350,7 @@ fn a_window_without_a_valid_run_below_the_knee_is_named_with_it() {
     for record in &mut records {
         record.valid &= record.window.asked_bytes != Some(319_000);
     }
-    let text = bdp_report::sweep(&bdp_model::record_curves::curves(&records), "", &Style::plain());
+    let text = bdp_report::sweep(&bdp_model::sweep::record_curves::curves(&records), "", &Style::plain());
     assert!(text.replace("\n      ", " ").contains("it may lie lower: 319 kB without a valid run"), "{text}");
 }
 
@@ -359,7 +360,7 @@ fn larger_windows_without_a_valid_run_leave_the_knee_unknown() {
     for record in &mut records {
         record.valid &= record.window.asked_bytes < Some(262_144);
     }
-    let curves = bdp_model::record_curves::curves(&records);
+    let curves = bdp_model::sweep::record_curves::curves(&records);
     let text = bdp_report::sweep(&curves, "conditions\n", &Style::plain());
     assert!(text.contains("256 KiB, 319 kB, 512 KiB, 1 MiB, 4 MiB, 100 MB have no valid run"), "{text}");
     assert!(text.contains("knee  unknown: ") && !text.contains("largest"), "{text}");
@@ -426,7 +427,7 @@ fn curve_that_falls_where_it_must_rise_has_no_knee_and_says_why() {
         record.goodput_bps = record.goodput_bps.map(|bps| bps / 20.0);
         record.flows[0].goodput_bps /= 20.0;
     }
-    let curves = bdp_model::record_curves::curves(&records);
+    let curves = bdp_model::sweep::record_curves::curves(&records);
     let text = bdp_report::sweep(&curves, "", &Style::plain());
     assert!(
         text.contains("knee  none: goodput falls from ") && text.contains("throughput  unknown: "),

@@ -4,8 +4,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bdp_agent::client::TuneClient;
-use bdp_model::ends::{Direction, End};
 use bdp_model::measurement::MeasureRequest;
+use bdp_model::measurement::ends::{Direction, End};
 use bdp_model::tuning::{Change, Plan, Rehearsal, Verification};
 use bdp_model::units::Nanos;
 use bdp_tune::{ApplyOptions, ConfirmOptions, HostWorld, Refusal, RevertOptions};

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use bdp_agent::ping::PingProgress;
 use bdp_flow::session::progress::{ArrivalReading, Progress, Stage};
 use bdp_model::capture::{CaptureSummary, ReadCapture};
-use bdp_model::ends::End;
-use bdp_model::expectation::Expectation;
-use bdp_model::hops::{PathRequest, Phase, ProbeProtocol};
-use bdp_model::labels::{Label, Labels};
+use bdp_model::flow::payload::PayloadCheck;
+use bdp_model::measurement::ends::End;
+use bdp_model::measurement::expectation::Expectation;
+use bdp_model::measurement::labels::{Label, Labels};
 use bdp_model::measurement::{Direction, MeasureRequest};
-use bdp_model::payload::PayloadCheck;
-use bdp_model::ping::{Fate, PingRequest, Sample};
-use bdp_model::run_comparison::{Metric, Outcomes};
+use bdp_model::probes::hops::{PathRequest, Phase, ProbeProtocol};
+use bdp_model::probes::ping::{Fate, PingRequest, Sample};
 use bdp_model::scenario::{PlanOptions, Scenario, find};
+use bdp_model::sweep::run_comparison::{Metric, Outcomes};
 use bdp_model::tuning::{
     Change, PLAN_SCHEMA, Plan, PlanHost, PlanPath, REHEARSAL_SCHEMA, Reason, Target, Verification,
 };

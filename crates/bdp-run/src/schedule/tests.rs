@@ -2,11 +2,12 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
 use bdp_lab::LabError;
+use bdp_model::case::stack::Clock;
+use bdp_model::case::{CaseFlow, Expect, Family, HostSpec, LinkSpec, WHOLE_PACKETS};
+use bdp_model::flow::window::WindowBytes;
 use bdp_model::link::{DirectionConfig, LinkConfig};
 use bdp_model::record::Environment;
-use bdp_model::scenario::{CaseFlow, Clock, Expect, Family, HostSpec, LinkSpec, WHOLE_PACKETS};
 use bdp_model::units::{Nanos, Rate};
-use bdp_model::window::WindowBytes;
 
 use bdp_store::{
     Error as StoreError, NewRun, Page, RunInfo, StoredDocument, StoredMeasurement, StoredRecord,

@@ -3,8 +3,8 @@
 use bdp_lab::Program;
 use bdp_lab::frame_train::{CarriedTrain, Carrier, Frame, FrameTrain};
 use bdp_lab::kernel::Kernel;
+use bdp_model::link::netem::Netem;
 use bdp_model::link::{DirectionConfig, Jitter, JitterDistribution, LinkConfig, Loss, QueueLimit, Reorder};
-use bdp_model::netem::Netem;
 use bdp_model::units::{Nanos, Probability, Rate};
 
 use super::check::{CLOCK_STEPS_NS, Check};

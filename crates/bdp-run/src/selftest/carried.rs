@@ -42,7 +42,7 @@ fn until_undisturbed<T>(
 
 #[cfg(test)]
 mod tests {
-    use bdp_model::breach::Breach;
+    use bdp_model::record::breach::Breach;
 
     use super::*;
 

@@ -7,11 +7,12 @@
 use std::collections::BTreeMap;
 
 use bdp_lab::LabCommands;
+use bdp_model::case::{CaseSpec, HostSpec, LinkSpec};
 use bdp_model::link::LinkConfig;
-use bdp_model::netem::Netem;
+use bdp_model::link::netem::Netem;
 use bdp_model::record::Record;
-use bdp_model::scenario::{CaseSpec, HostSpec, LinkSpec, PlanOptions, Scenario};
-use bdp_model::stats::Moments;
+use bdp_model::scenario::{PlanOptions, Scenario};
+use bdp_model::statistics::Moments;
 use bdp_model::units::{Nanos, Probability, Rate};
 use serde::Serialize;
 
@@ -228,7 +229,7 @@ fn by_netem(case: &CaseSpec) -> CaseSpec {
         profile: None,
         netem,
         capture: [false; 2],
-        capture_snap: bdp_model::scenario::WHOLE_PACKETS,
+        capture_snap: bdp_model::case::WHOLE_PACKETS,
     };
     let router = |name: &str| HostSpec { name: name.to_owned(), router: true, ..Default::default() };
     let mut hosts = case.hosts.clone();

@@ -12,8 +12,8 @@
 use bdp_lab::frame_train::{CarriedTrain, Carrier, Frame, FrameTrain, KernelQueue};
 use bdp_lab::kernel::{self, Kernel};
 use bdp_lab::{LabError, Program};
+use bdp_model::link::queue::{Pie, Queue};
 use bdp_model::link::{DirectionConfig, LinkConfig, QueueLimit};
-use bdp_model::queue::{Pie, Queue};
 use bdp_model::units::{ByteCount, Nanos};
 use serde::Serialize;
 

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use bdp_lab::frame_train::Frame;
-use bdp_model::queue::{Cake, Codel, DualPi2, FqCodel, Isolation, Pie, Queue, Red, Tins};
+use bdp_model::link::queue::{Cake, Codel, DualPi2, FqCodel, Isolation, Pie, Queue, Red, Tins};
 use bdp_model::units::{Nanos, Rate};
 
 use super::frames::{Draws, LONGEST};

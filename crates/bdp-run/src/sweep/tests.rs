@@ -1,4 +1,4 @@
-use bdp_model::labels::Labels;
+use bdp_model::measurement::labels::Labels;
 use std::cell::RefCell;
 
 use bdp_model::measurement::{Direction, DirectionResult};

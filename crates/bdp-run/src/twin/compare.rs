@@ -1,7 +1,7 @@
 //! Compares figures of a twin's records with those of the measurement.
 
-use bdp_model::ends::Direction;
 use bdp_model::measurement::Measurement;
+use bdp_model::measurement::ends::Direction;
 use bdp_model::record::{FlowRecord, Record};
 use bdp_model::twin::{DirectionFigures, Fidelity, Figure, Twin};
 

@@ -1,9 +1,9 @@
 //! Chooses the guest kernel that is nearest to those of the measured hosts.
 
 use bdp_lab::kernel;
-use bdp_model::ends::End;
 use bdp_model::facts::Facts;
 use bdp_model::measurement::Measurement;
+use bdp_model::measurement::ends::End;
 use bdp_model::tuning::setting::Release;
 use bdp_model::twin::{Twin, Unseen};
 

@@ -8,8 +8,8 @@ mod refine;
 use std::collections::BTreeMap;
 
 use bdp_lab::LabCommands;
-use bdp_model::ends::Direction;
 use bdp_model::measurement::Measurement;
+use bdp_model::measurement::ends::Direction;
 use bdp_model::record::Record;
 use bdp_model::scenario::{PlanOptions, Scenario};
 use bdp_model::twin::{Adjusted, Compared, TWIN_SCHEMA, Twin, TwinReport, TwinVariant};

@@ -1,8 +1,8 @@
 //! Adjusts a twin after a pass that misses: the one parameter that its figures point to, by the ratio to the measured
 //! value.
 
-use bdp_model::ends::Direction;
 use bdp_model::measurement::Measurement;
+use bdp_model::measurement::ends::Direction;
 use bdp_model::record::Record;
 use bdp_model::twin::{Adjusted, Bottleneck, DirectionFigures, Discipline, Figure, Parameter, Twin, Unseen};
 

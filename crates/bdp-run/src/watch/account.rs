@@ -8,7 +8,7 @@
 //! one.
 
 use bdp_model::facts::{Conversation, Facts, Role, SocketFacts, Stretch, TimeSpent, TimeState};
-use bdp_model::stats::median;
+use bdp_model::statistics::median;
 use bdp_model::watch::ConnectionState;
 use bdp_sys::tcp_info::TcpInfo;
 
@@ -434,7 +434,7 @@ impl Account<'_> {
         if self.sending {
             return TimeState::Unknown;
         }
-        let is_measured = windows.len().min(rtts.len()) >= bdp_model::threshold::SAMPLES_MIN;
+        let is_measured = windows.len().min(rtts.len()) >= bdp_model::finding::threshold::SAMPLES_MIN;
         let carries =
             median(&mut windows).zip(median(&mut rtts)).map(|(window, rtt)| window * 8e9 / rtt.max(1.0));
         let usual = self.facts.arrival_rates().map_or(0.0, |rates| rates[1]);

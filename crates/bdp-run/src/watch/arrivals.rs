@@ -3,8 +3,8 @@
 //! of the handshake, the time since data arrived, and segments out of order.
 
 use bdp_model::facts::TimeState;
-use bdp_model::stats::median;
-use bdp_model::threshold::{QUEUE_SHARE, SAMPLES_MIN};
+use bdp_model::finding::threshold::{QUEUE_SHARE, SAMPLES_MIN};
+use bdp_model::statistics::median;
 use bdp_sys::tcp_info::TcpInfo;
 
 use super::history::Reading;

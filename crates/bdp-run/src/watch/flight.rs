@@ -1,7 +1,7 @@
 //! What data in flight fills: the receive window, the send buffer, or a window of the programs' own.
 
 use bdp_model::facts::{TimeState, is_round_amount};
-use bdp_model::stats::median;
+use bdp_model::statistics::median;
 use bdp_model::tuning::setting::Setting;
 use bdp_sys::tcp_info::TcpInfo;
 
@@ -41,7 +41,7 @@ impl Account<'_> {
         let mut smoothed: Vec<f64> = self.busy().filter_map(|m| m.2.rtt_ns).map(|ns| ns as f64).collect();
         let added = median(&mut smoothed).map_or(0, |ns| (ns as u64).saturating_sub(self.rtt_ns));
         let readings = self.busy().count();
-        readings >= bdp_model::threshold::SAMPLES_MIN
+        readings >= bdp_model::finding::threshold::SAMPLES_MIN
             && self.busy().filter(is_taken).count() as f64 >= WINDOW_TAKEN.1 * readings as f64
             && added <= WINDOW_TAKEN.2.max(self.rtt_ns)
     }
@@ -83,7 +83,7 @@ impl Account<'_> {
 
     /// Returns the state of time with data in flight while both windows have room.
     pub(super) fn of_flight(&self, (taken, busy): (u64, u64), (stops, _): (u64, u64)) -> Option<TimeState> {
-        if !self.sending || busy < bdp_model::threshold::SAMPLES_MIN as u64 {
+        if !self.sending || busy < bdp_model::finding::threshold::SAMPLES_MIN as u64 {
             return None;
         }
         let (unsent, queued) = self.busy().fold((0, 0), |(unsent, queued), (_, reading, info)| {
@@ -143,7 +143,7 @@ impl Account<'_> {
             });
         let rtt = self.facts.rtt_loaded().map_or(self.rtt_ns, |rtt| rtt.0);
         let each = bytes as f64 / took as f64 * rtt as f64;
-        let is_window = readings >= 2 * bdp_model::threshold::SAMPLES_MIN
+        let is_window = readings >= 2 * bdp_model::finding::threshold::SAMPLES_MIN
             && near as f64 >= PLATEAU.1 * large as f64
             && amount >= (PLATEAU.2 * mss) as f64
             // Successive answers of one size look the same except for that.

@@ -1,6 +1,6 @@
 //! A stack that runs in steps, as a subject of the suite.
 
-use bdp_model::tcp_settings::TcpSettings;
+use bdp_model::case::tcp_settings::TcpSettings;
 use bdp_model::units::Nanos;
 
 use super::subject::{MTU, PREFIX, SUBJECT, Subject};

@@ -8,8 +8,8 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use bdp_model::labels::Labels;
 use bdp_model::measurement::Measurement;
+use bdp_model::measurement::labels::Labels;
 use bdp_model::plain::of_json;
 use bdp_model::record::Record;
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};

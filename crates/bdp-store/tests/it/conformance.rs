@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::thread;
 
-use bdp_model::labels::{Label, Labels};
+use bdp_model::measurement::labels::{Label, Labels};
 use bdp_store::{DocumentKind, Error, NewRun, Page, RunInfo, RunKind, Store, StoredDocument};
 
 use crate::samples::{attempt, measured, record, run};

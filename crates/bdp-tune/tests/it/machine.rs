@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use bdp_model::ends::End;
+use bdp_model::measurement::ends::End;
 use bdp_model::tuning::{Change, Reason, RouteAttribute, Target};
 use bdp_tune::{Fault, Holder, Journal, Reading, Removal, World};
 

@@ -1,8 +1,8 @@
 //! `bdp calc overhead`.
 
 use bdp_model::Rate;
+use bdp_model::case::Family;
 use bdp_model::path::overhead::{Medium, Transport, header_bytes, payload_bytes, payload_share};
-use bdp_model::scenario::Family;
 use serde_json::json;
 
 use super::answer::{Answer, positive};

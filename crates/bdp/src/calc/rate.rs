@@ -1,10 +1,10 @@
 //! `bdp calc rate`.
 
+use bdp_model::case::Family;
 use bdp_model::link::ETHERNET_OVERHEAD_BYTES;
 use bdp_model::path::loss::SegmentLoss;
 use bdp_model::path::overhead::{Transport, header_bytes};
 use bdp_model::path::window::{Congestion, Path, WindowOnWire, expect_goodput, rate_bps};
-use bdp_model::scenario::Family;
 use bdp_model::units::format_bps;
 use bdp_model::{ByteCount, Nanos, Rate};
 use serde_json::json;

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
+use bdp_model::case::stack::{Stack, StepStack};
 use bdp_model::plain::in_words;
-use bdp_model::stack::{Stack, StepStack};
 use bdp_run::conformance::POINTS;
 use bdp_run::conformance::{Conformance, of};
 use serde::Serialize;

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::sync::mpsc::sync_channel;
 
+use bdp_model::case::CaseSpec;
 use bdp_model::record::{ProgramEnd, Record};
-use bdp_model::scenario::{CaseSpec, PlanOptions};
+use bdp_model::scenario::PlanOptions;
 use bdp_model::units::Nanos;
 use bdp_run::CaptureOrder;
 use bdp_run::exec::{self, ExecEvent, ExecPlan, Message, ProgramOrder};

@@ -3,7 +3,8 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use bdp_model::scenario::{self, CaseSpec, PlanOptions, Scenario};
+use bdp_model::case::CaseSpec;
+use bdp_model::scenario::{self, PlanOptions, Scenario};
 use bdp_model::units::Nanos;
 use serde_json::json;
 

@@ -23,9 +23,10 @@ use work::print;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use bdp_model::case::CaseSpec;
+use bdp_model::case::stack::Stack;
 use bdp_model::record::Record;
-use bdp_model::scenario::{CaseSpec, PlanOptions};
-use bdp_model::stack::Stack;
+use bdp_model::scenario::PlanOptions;
 use bdp_report::About;
 
 use crate::exit::{self, Outcome};

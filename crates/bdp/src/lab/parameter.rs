@@ -1,6 +1,6 @@
 //! Parameters of a scenario on the command line: its clock, and any other by its path.
 
-use bdp_model::scenario::Clock;
+use bdp_model::case::stack::Clock;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use crate::help;

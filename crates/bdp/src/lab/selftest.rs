@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use bdp_lab::synthetic::Offered;
-use bdp_model::queue::Queue;
+use bdp_model::case::stack::Clock;
+use bdp_model::link::queue::Queue;
 use bdp_model::record::{DirectionFidelity, Record};
-use bdp_model::scenario::{Clock, PlanOptions, Scenario};
+use bdp_model::scenario::{PlanOptions, Scenario};
 use bdp_model::units::{Nanos, Rate, format_bps, significant};
 use bdp_run::selftest::{Check, carry_undisturbed};
 use clap::ValueEnum;

@@ -1,8 +1,8 @@
 //! `bdp lab shell`: a shell on a host of an emulated path.
 
 use bdp_lab::ProgramPlace;
+use bdp_model::case::CaseSpec;
 use bdp_model::link::DirectionConfig;
-use bdp_model::scenario::CaseSpec;
 use bdp_run::exec::{self, ExecEvent, ExecPlan, ProgramOrder};
 use bdp_sys::terminal::Front;
 

@@ -4,8 +4,9 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
-use bdp_model::scenario::{self, CaseSpec, PlanOptions, Scenario, Traces};
-use bdp_model::trace::{TRACE_MAX_BYTES, Trace};
+use bdp_model::case::CaseSpec;
+use bdp_model::link::trace::{TRACE_MAX_BYTES, Trace};
+use bdp_model::scenario::{self, PlanOptions, Scenario, Traces};
 
 use crate::exit;
 

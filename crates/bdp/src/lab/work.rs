@@ -4,9 +4,10 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use bdp_model::labels::Labels;
+use bdp_model::case::CaseSpec;
+use bdp_model::measurement::labels::Labels;
 use bdp_model::record::Record;
-use bdp_model::scenario::{CaseSpec, PlanOptions, Scenario};
+use bdp_model::scenario::{PlanOptions, Scenario};
 use bdp_run::context::{Context, StoreAt};
 use bdp_run::job::{Job, Results};
 use bdp_run::lab::{LabPlan, RefinedSweep};

@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 
 use bdp_interop::download::Url;
-use bdp_model::expectation::Expectation;
-use bdp_model::figure::Figure;
+use bdp_model::flow::window::WindowBytes;
 use bdp_model::flow::{FlowSpec, USUAL_LENGTH};
+use bdp_model::measurement::expectation::Expectation;
+use bdp_model::measurement::figure::Figure;
+use bdp_model::measurement::options::{self, NotDownload};
+use bdp_model::measurement::responsiveness::{CONNECTIONS_AT_ONCE, USUAL_TIME};
 use bdp_model::measurement::{Access, Direction, MeasureRequest, OrderedRates, PORT, PeerProtocol};
-use bdp_model::options::{self, NotDownload};
-use bdp_model::responsiveness::{CONNECTIONS_AT_ONCE, USUAL_TIME};
 use bdp_model::units::{ByteCount, Nanos, Rate};
-use bdp_model::window::WindowBytes;
 use bdp_report::{RateUnit, Style};
 use bdp_run::measure::MeasurePlan;
 use bdp_run::session::Credentials;
@@ -512,9 +512,10 @@ impl MeasureArgs {
     /// Expectations for the measured directions.
     fn expectations(&self, request: &MeasureRequest) -> anyhow::Result<Vec<Expectation>> {
         let read = |text: &String| {
-            let expectation: Expectation = text
-                .parse()
-                .map_err(|error: bdp_model::expectation::ExpectationError| exit::usage(error.to_string()))?;
+            let expectation: Expectation =
+                text.parse().map_err(|error: bdp_model::measurement::expectation::ExpectationError| {
+                    exit::usage(error.to_string())
+                })?;
             match expectation.figure.way() {
                 Some(way) if !request.directions.contains(&way) => Err(exit::usage(format!(
                     "expectation '{expectation}' needs a direction that is not measured; leave out {}",

@@ -1,10 +1,9 @@
 //! A stored run to compare with.
 
-use bdp_model::caveat::Caveat;
-use bdp_model::comparison::{LEAST_RUNS, Regression, Verdict};
-use bdp_model::figure::Figures;
-use bdp_model::measurement::MeasureRequest;
-use bdp_model::options;
+use bdp_model::finding::caveat::Caveat;
+use bdp_model::measurement::figure::Figures;
+use bdp_model::measurement::{MeasureRequest, options};
+use bdp_model::statistics::comparison::{LEAST_RUNS, Regression, Verdict};
 use bdp_run::baseline::{Against, Baseline};
 use bdp_store::RunKind;
 
@@ -123,11 +122,11 @@ mod tests {
     use super::*;
     use bdp_model::case::Family;
     use bdp_model::flow::FlowSpec;
+    use bdp_model::flow::payload::Zerocopy;
+    use bdp_model::flow::udp::{RateSearch, UdpRequest};
+    use bdp_model::flow::window::WindowBytes;
     use bdp_model::measurement::{Direction, Measurement, OrderedRates, PeerProtocol, SshRequest};
-    use bdp_model::payload::Zerocopy;
-    use bdp_model::udp::{RateSearch, UdpRequest};
     use bdp_model::units::{ByteCount, Nanos};
-    use bdp_model::window::WindowBytes;
 
     fn request() -> MeasureRequest {
         MeasureRequest {

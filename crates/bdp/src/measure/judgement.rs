@@ -1,6 +1,6 @@
 //! Expectations compared with the results.
 
-use bdp_model::expectation::Judgement;
+use bdp_model::measurement::expectation::Judgement;
 
 use crate::output;
 

@@ -1,8 +1,8 @@
 //! Flags for sending and receiving methods, and for checking each byte.
 
 use bdp_model::flow::FlowSpec;
+use bdp_model::flow::payload::{CpuList, Zerocopy};
 use bdp_model::measurement::{MeasureRequest, Measurement};
-use bdp_model::payload::{CpuList, Zerocopy};
 
 use crate::{exit, help, output};
 

@@ -1,8 +1,8 @@
 //! `--json-stream`: a JSON object per line during measurements. Specified in `docs/measurement-stream.md`.
 
 use bdp_flow::session::progress::{Progress, Stage};
-use bdp_model::ends::Direction;
 use bdp_model::measurement::MeasureRequest;
+use bdp_model::measurement::ends::Direction;
 use bdp_model::plain::in_words;
 use bdp_run::Event;
 use bdp_run::measure::MeasurePlan;

@@ -1,6 +1,6 @@
 //! The other end as typed: `ams1`, `ams1:5201`, `[2001:db8::1]:5201`, `2001:db8::1`.
 
-use bdp_model::scenario::Family;
+use bdp_model::case::Family;
 
 use crate::exit;
 

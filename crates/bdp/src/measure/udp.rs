@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use bdp_model::udp::{RateSearch, UdpRequest};
+use bdp_model::flow::udp::{RateSearch, UdpRequest};
 use bdp_model::units::{ByteCount, Nanos, Probability, Rate};
 use bdp_wire::datagram::LONGEST_DATAGRAM;
 

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use bdp_model::hops::{PathRequest, ProbeProtocol};
 use bdp_model::measurement::PORT;
+use bdp_model::probes::hops::{PathRequest, ProbeProtocol};
 use bdp_model::units::Nanos;
 use bdp_run::path::PathPlan;
 use bdp_run::session::Credentials;

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use bdp_model::expectation::Expectation;
-use bdp_model::figure::PingFigure;
 use bdp_model::measurement::PORT;
-use bdp_model::ping::{PingMode, PingRequest};
+use bdp_model::measurement::expectation::Expectation;
+use bdp_model::measurement::figure::PingFigure;
+use bdp_model::probes::ping::{PingMode, PingRequest};
 use bdp_model::units::{ByteCount, Nanos};
 use bdp_run::ping::PingPlan;
 use bdp_run::session::Credentials;

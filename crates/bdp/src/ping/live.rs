@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 
 use bdp_agent::ping::{PingProgress, SHORTEST_SHOWN};
-use bdp_model::ping::PingRequest;
+use bdp_model::probes::ping::PingRequest;
 use bdp_model::units::Nanos;
 use bdp_report::probe_line;
 use indicatif::{ProgressBar, ProgressStyle};

@@ -5,9 +5,9 @@ mod live;
 
 use std::sync::atomic::Ordering;
 
-use bdp_model::expectation::Judgement;
-use bdp_model::labels::Labels;
-use bdp_model::ping::{Ping, PingMode};
+use bdp_model::measurement::expectation::Judgement;
+use bdp_model::measurement::labels::Labels;
+use bdp_model::probes::ping::{Ping, PingMode};
 use bdp_report::{csv_of_ping, ping_text};
 use bdp_run::context::Context;
 use bdp_run::job::{Ended, Job, Results};

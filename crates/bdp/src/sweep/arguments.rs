@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bdp_model::scenario::Clock;
+use bdp_model::case::stack::Clock;
 use bdp_model::units::Nanos;
 use bdp_run::sweep::{Variable, Varied};
 

@@ -66,7 +66,7 @@ pub fn run(args: &SweepArgs, host: &str, varied: Vec<Varied>) -> Outcome {
 /// The sweep's output, also when it is printed again.
 pub fn document(run: Option<&str>, kept: &[StoredMeasurement], as_json: bool, again: Option<&str>) -> String {
     let all: Vec<_> = kept.iter().map(|k| (&k.params, &k.measurement)).collect();
-    let curves = bdp_model::measured_curves::measured_curves(&all);
+    let curves = bdp_model::sweep::measured_curves::measured_curves(&all);
     if as_json {
         let measurements: Vec<_> = kept.iter().map(|k| k.measurement.clone()).collect();
         return format!("{:#}\n", bdp_report::sweep_json(run, &curves, &[], &measurements));

@@ -67,7 +67,7 @@ pub fn run(args: &SweepArgs, scenario: &str, varied: &[Varied]) -> Outcome {
 
 /// The sweep's output, also when it is printed again.
 pub fn document(run: Option<&str>, records: &[Record], as_json: bool, again: Option<&str>) -> String {
-    let curves = bdp_model::record_curves::curves(records);
+    let curves = bdp_model::sweep::record_curves::curves(records);
     if as_json {
         return format!("{:#}\n", bdp_report::sweep_json(run, &curves, records, &[]));
     }

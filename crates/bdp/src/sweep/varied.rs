@@ -1,7 +1,7 @@
 //! Varied values as typed: `4K..64M`, `1,2,10`, `reno,cubic`.
 
-use bdp_model::curve::{log_spaced, usual_points};
-use bdp_model::parameter::{Kind, Parameter};
+use bdp_model::sweep::curve::{log_spaced, usual_points};
+use bdp_model::sweep::parameter::{Kind, Parameter};
 use bdp_run::sweep::{Setting, Variable, Varied};
 
 /// Maximum number of values of one parameter.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bdp_model::ends::End;
+use bdp_model::measurement::ends::End;
 use bdp_model::tuning::{Change, Plan, SettingChange};
 use bdp_model::units::Nanos;
 use bdp_report::tuning::applied::{AppliedText, ChangeLine, NOTHING_TO_DO, applied_text, changes_text, why};

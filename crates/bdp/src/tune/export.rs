@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use bdp_model::ends::End;
+use bdp_model::measurement::ends::End;
 use bdp_model::tuning::Plan;
 use bdp_report::tuning::{ExportForm, export};
 

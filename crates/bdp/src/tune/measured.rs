@@ -1,8 +1,8 @@
 //! A stored measurement of a path, and other runs that show what it can carry.
 
 use bdp_model::Rate;
-use bdp_model::ends::Direction;
 use bdp_model::measurement::Measurement;
+use bdp_model::measurement::ends::Direction;
 use bdp_model::tuning::Plan;
 use bdp_run::measured_path::MeasuredPath;
 use bdp_store::DocumentKind;

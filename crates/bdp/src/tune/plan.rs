@@ -1,7 +1,7 @@
 //! `bdp tune plan`: the smallest change of settings for a path.
 
 use bdp_model::Nanos;
-use bdp_model::ends::End;
+use bdp_model::measurement::ends::End;
 use bdp_model::tuning::Plan;
 use bdp_run::tuning::{self, Described};
 use serde_json::json;

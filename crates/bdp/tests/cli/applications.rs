@@ -2,8 +2,8 @@
 
 use crate::support::Bench;
 use crate::support::guests::guests_boot;
-use bdp_model::ends::Task;
 use bdp_model::facts::Facts;
+use bdp_model::measurement::ends::Task;
 use bdp_model::record::Record;
 use serde_json::Value;
 

@@ -3,9 +3,9 @@
 use std::process::Output;
 
 use assert_cmd::Command;
+use bdp_model::case::stack::Clock;
 use bdp_model::measurement::Measurement;
 use bdp_model::record::Record;
-use bdp_model::scenario::Clock;
 use bdp_store::{NewRun, RunKind, SqliteStore, Store, StoredMeasurement};
 use serde_json::Value;
 use tempfile::TempDir;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use bdp_model::ends::End;
+use bdp_model::measurement::ends::End;
 use bdp_model::tuning::Plan;
 use bdp_report::tuning::{ExportForm, export};
 use serde_json::{Value, json};

@@ -5,9 +5,9 @@ use std::fs;
 use std::process::Output;
 
 use crate::support::Bench;
+use bdp_model::flow::window::WindowBytes;
 use bdp_model::measurement::Measurement;
 use bdp_model::record::Record;
-use bdp_model::window::WindowBytes;
 use bdp_store::{NewRun, RunKind, SqliteStore, Store, StoredMeasurement};
 use serde_json::Value;
 

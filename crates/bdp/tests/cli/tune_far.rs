@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use bdp_model::ends::End;
+use bdp_model::measurement::ends::End;
 use bdp_model::tuning::{Change, Reason, Target};
 use bdp_model::units::Nanos;
 use bdp_wire::control::{Answer, Numbered, Request};

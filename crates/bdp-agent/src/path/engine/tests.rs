@@ -3,7 +3,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex};
 
-use bdp_model::hops::{ProbeMethod, ProbeProtocol};
+use bdp_model::probes::hops::{ProbeMethod, ProbeProtocol};
 use bdp_sys::SysError;
 
 use super::*;

@@ -129,7 +129,7 @@ fn shown(target: &Target) -> String {
 
 #[cfg(test)]
 mod tests {
-    use bdp_model::ends::End;
+    use bdp_model::measurement::ends::End;
     use bdp_model::tuning::Reason;
 
     use super::*;

@@ -1,11 +1,11 @@
 //! What stands beside the limit that binds, and what binds next.
 
 use bdp_explain::unweighed as explain;
-use bdp_model::connection::Connection;
 use bdp_model::facts::Facts;
 use bdp_model::finding::{Action, Confidence, Fact, Finding, Limit};
+use bdp_model::flow::connection::Connection;
+use bdp_model::flow::window::WindowBytes;
 use bdp_model::measurement::Ceiling;
-use bdp_model::window::WindowBytes;
 
 use crate::rules::losses::{repairing, twelve};
 use crate::rules::shape::{MIB, MS, found, plain, retransmit};

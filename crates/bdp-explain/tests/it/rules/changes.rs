@@ -3,8 +3,8 @@
 use bdp_model::facts::{Facts, OneWay, ProbesLost};
 use bdp_model::finding::fact;
 use bdp_model::finding::{Action, At, Confidence, Fact, Limit};
+use bdp_model::flow::udp::OneWayDelay;
 use bdp_model::probes::{ProbeOutcome, ProbePoint, ProbeSeries};
-use bdp_model::udp::OneWayDelay;
 use bdp_model::units::Nanos;
 
 use crate::rules::shape::{MS, came, findings, found, limit, retransmit};

@@ -1,11 +1,11 @@
 //! What short flows after a test tell of it, and which of them are chosen.
 
 use bdp_explain::{experiment, unweighed};
-use bdp_model::experiment::{Burst, Change, Experiment, Order};
 use bdp_model::facts::Facts;
 use bdp_model::finding::fact::{self, Bps};
 use bdp_model::finding::{Confidence, Fact, Limit};
 use bdp_model::measurement::Direction;
+use bdp_model::measurement::experiment::{Burst, Change, Experiment, Order};
 use bdp_model::units::{ByteCount, Nanos};
 
 use crate::rules::changes::rates;

@@ -1,9 +1,9 @@
 //! Losses, marks and what is taken for a loss.
 
-use bdp_model::connection::Connection;
 use bdp_model::facts::{Facts, ProbesLost};
 use bdp_model::finding::fact::{self, Bps};
 use bdp_model::finding::{Action, Confidence, Fact, Limit};
+use bdp_model::flow::connection::Connection;
 use bdp_model::record::{CongestionState, EpisodeKind, LossEpisode};
 use bdp_model::units::Nanos;
 

@@ -4,9 +4,9 @@ use bdp_explain::ceiling;
 use bdp_model::facts::{Facts, OneWay};
 use bdp_model::finding::fact::{self, Bps};
 use bdp_model::finding::{Action, Confidence, Fact, Lack, Limit, Missing};
+use bdp_model::flow::udp::OneWayDelay;
 use bdp_model::measurement::{Direction, Measurement};
 use bdp_model::record::ReceiverSample;
-use bdp_model::udp::OneWayDelay;
 
 use crate::rules::shape::{MIB, MS, Shape, WINDOW_BOUND, each_way, explain, found, limit, lost, retransmit};
 

@@ -1,9 +1,9 @@
 //! Plans: the smallest change for what limits a path, and what is left alone.
 
 use bdp_explain::plan::{Described, Wish, described, measured};
-use bdp_model::ends::{Direction, End};
 use bdp_model::finding::Limit;
 use bdp_model::measurement::Measurement;
+use bdp_model::measurement::ends::{Direction, End};
 use bdp_model::tuning::{Change, Plan, Reason, RouteAttribute, Target, Why};
 use bdp_model::units::ByteCount;
 

@@ -3,10 +3,10 @@
 use bdp_model::facts::Facts;
 use bdp_model::finding::fact::{self, Bps, Bytes};
 use bdp_model::finding::{Cause, Confidence, Fact, Limit, Place, Samples};
+use bdp_model::flow::window::WindowBytes;
 use bdp_model::measurement::Direction;
 use bdp_model::record::ReceiverSample;
 use bdp_model::units::ByteCount;
-use bdp_model::window::WindowBytes;
 
 use crate::rules::shape::{MIB, MS, Shape, WINDOW_BOUND, came, each_way, explain, found, limit};
 

@@ -1,11 +1,11 @@
 //! Remedies beside the facts: what each may not advise, and that the plan of the same facts does what they say.
 
 use bdp_explain::plan::{Wish, measured};
-use bdp_model::connection::Connection;
-use bdp_model::ends::End;
-use bdp_model::experiment::{Change, Experiment};
 use bdp_model::facts::{Facts, SocketFacts, Source};
 use bdp_model::finding::{Action, Cause, Finding, Limit, Quantity, Remedy};
+use bdp_model::flow::connection::Connection;
+use bdp_model::measurement::ends::End;
+use bdp_model::measurement::experiment::{Change, Experiment};
 use bdp_model::measurement::{Direction, Measurement};
 use bdp_model::probes::{ProbeOutcome, ProbePoint, ProbeSeries};
 use bdp_model::record::LossEpisode;

@@ -3,10 +3,10 @@
 use bdp_explain::ceiling;
 use bdp_model::facts::Facts;
 use bdp_model::finding::{Finding, Limit};
+use bdp_model::flow::udp::OneWayDelay;
 use bdp_model::measurement::{Direction, IntervalSpread, Measurement};
-use bdp_model::one_way::{EachWay, EachWayReport};
+use bdp_model::probes::one_way::{EachWay, EachWayReport};
 use bdp_model::record::{EpisodeKind, LossEpisode, ReceiverSample, RttSummary, SenderSample};
-use bdp_model::udp::OneWayDelay;
 
 pub const MSS: u64 = 1448;
 

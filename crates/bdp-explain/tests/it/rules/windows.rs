@@ -140,7 +140,7 @@ fn a_window_under_a_segment_is_explained_by_the_persist_timer() {
 fn what_was_asked_for_is_not_laid_to_the_system() {
     let mut m = WINDOW_BOUND.measurement();
     assert!(explain(Direction::To, &m)[0].observed(Fact::SettingMaximum).is_some());
-    m.request.spec.window = bdp_model::window::WindowBytes::new(1 << 20);
+    m.request.spec.window = bdp_model::flow::window::WindowBytes::new(1 << 20);
     assert!(explain(Direction::To, &m)[0].observed(Fact::SettingMaximum).is_none());
 }
 
@@ -155,7 +155,7 @@ fn what_was_omitted_is_not_judged() {
 #[test]
 fn asked_window_that_binds_is_named_with_its_option() {
     let mut m = WINDOW_BOUND.measurement();
-    m.request.spec.window = bdp_model::window::WindowBytes::new(1 << 20);
+    m.request.spec.window = bdp_model::flow::window::WindowBytes::new(1 << 20);
     let finding = explain(Direction::To, &m).remove(0);
     assert_eq!((finding.limit, finding.cause), (Limit::ReceiveWindow, Some(Cause::WindowAsked)));
     let asked = finding.observed(Fact::WindowAsked).unwrap();

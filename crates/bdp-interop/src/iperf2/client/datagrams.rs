@@ -7,11 +7,11 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use bdp_model::arrivals::ArrivalCounts;
+use bdp_model::flow::method::{EndReason, ReceiveMethod};
+use bdp_model::flow::udp::UdpRequest;
 use bdp_model::measurement::{Direction, MeasureRequest};
-use bdp_model::method::{EndReason, ReceiveMethod};
 use bdp_model::record::ReceiverSample;
-use bdp_model::udp::UdpRequest;
+use bdp_model::statistics::arrivals::ArrivalCounts;
 use bdp_model::units::Nanos;
 use bdp_sys::clock;
 use bdp_sys::poll::{Interest, Poll};

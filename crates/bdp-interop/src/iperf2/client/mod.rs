@@ -16,11 +16,10 @@ use bdp_flow::meter::Meter;
 use bdp_flow::session::dial;
 use bdp_flow::session::error::{Result, SessionError};
 use bdp_flow::session::peer::{Context, Outcome, Peer, Polled, rounds};
-use bdp_model::caveat::{Caveat, NotMeasured};
-use bdp_model::ends::PeerProtocol;
-use bdp_model::measurement::{Direction, HostFacts, MeasureRequest};
-use bdp_model::method::EndReason;
-use bdp_model::options;
+use bdp_model::finding::caveat::{Caveat, NotMeasured};
+use bdp_model::flow::method::EndReason;
+use bdp_model::measurement::ends::PeerProtocol;
+use bdp_model::measurement::{Direction, HostFacts, MeasureRequest, options};
 use bdp_sys::tcp_info::TcpInfo;
 use bdp_wire::control::{Received, Sent};
 

@@ -5,8 +5,8 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bdp_model::application::Application;
-use bdp_model::payload::Zerocopy;
+use bdp_model::flow::application::Application;
+use bdp_model::flow::payload::Zerocopy;
 use bdp_model::units::Nanos;
 use bdp_sys::socket::{self, TcpOptions};
 use bdp_wire::iperf2::{Amount, Back, TestHeader, acknowledgement};

@@ -1,10 +1,10 @@
 //! Combines what both ends report of a test.
 
-use bdp_model::arrivals::ArrivalCounts;
-use bdp_model::caveat::Caveat;
+use bdp_model::finding::caveat::Caveat;
+use bdp_model::flow::method::EndReason;
 use bdp_model::measurement::{Direction, MeasureRequest};
-use bdp_model::method::EndReason;
 use bdp_model::record::ReceiverSample;
+use bdp_model::statistics::arrivals::ArrivalCounts;
 use bdp_wire::control::{DatagramsReceived, DatagramsSent, Mark, Received, Sent};
 use bdp_wire::iperf3::{CpuUse, Results, StreamResults};
 

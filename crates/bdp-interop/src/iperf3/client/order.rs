@@ -1,8 +1,7 @@
 //! The request to an iperf3 server, and what it cannot express.
 
 use bdp_model::flow::USUAL_LENGTH;
-use bdp_model::measurement::{Direction, MeasureRequest, PeerProtocol};
-use bdp_model::options;
+use bdp_model::measurement::{Direction, MeasureRequest, PeerProtocol, options};
 use bdp_wire::iperf3::datagram::header_bytes;
 use bdp_wire::iperf3::{Directions, Parameters, Protocol};
 

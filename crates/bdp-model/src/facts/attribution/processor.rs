@@ -1,8 +1,10 @@
 //! Whether a transfer waits for an end's processor.
 
 use super::super::Facts;
-use crate::ends::Task;
-use crate::threshold::{BUSY_THREAD, LONG_ENOUGH, PROCESSOR_WANTED, STOLEN, THROTTLED, THROTTLED_ALONE};
+use crate::finding::threshold::{
+    BUSY_THREAD, LONG_ENOUGH, PROCESSOR_WANTED, STOLEN, THROTTLED, THROTTLED_ALONE,
+};
+use crate::measurement::ends::Task;
 
 /// An end's use of its processor over the whole transfer.
 #[derive(Default)]

@@ -4,7 +4,7 @@ use super::super::error::Problem;
 use super::super::read::check_keys;
 use super::super::tree::{Node, Table};
 use super::item::Result;
-use crate::application::{Application, IoPattern, MOST_STREAMS, Messages};
+use crate::flow::application::{Application, IoPattern, MOST_STREAMS, Messages};
 use crate::units::{ByteCount, Nanos, Rate};
 
 /// Keys of a flow that are read here.

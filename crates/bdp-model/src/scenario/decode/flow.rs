@@ -2,18 +2,18 @@
 
 use super::super::error::Problem;
 use super::super::read::check_keys;
-use super::super::route::Network;
 use super::super::tree::{Node, Table};
-use super::super::{CaseFlow, Family, HostSpec, LinkSpec, WindowMethod};
 use super::application::{self, application};
 use super::host::host_named;
 use super::item::{Result, list, place, refused, time};
 use super::tcp::congestion;
-use crate::parameter::Parameter;
-use crate::payload::Zerocopy;
-use crate::udp::UdpRequest;
+use crate::case::network::Network;
+use crate::case::{CaseFlow, Family, HostSpec, LinkSpec, WindowMethod};
+use crate::flow::payload::Zerocopy;
+use crate::flow::udp::UdpRequest;
+use crate::flow::window::WindowBytes;
+use crate::sweep::parameter::Parameter;
 use crate::units::{ByteCount, Nanos, Rate};
-use crate::window::WindowBytes;
 
 const FLOW_KEYS: [&str; 24] = [
     "from",

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use super::super::error::{Problem, hint};
 use super::super::path::get;
 use super::super::read::check_keys;
-use super::super::route::{Network, changes};
 use super::super::switch;
 use super::super::tree::{Node, Origin, Table, Value};
-use super::super::{HostSpec, LinkSpec, Route};
 use super::item::{PARTS_MAX, Result, refused};
 use super::{stack, tcp};
+use crate::case::network::{Network, changes};
+use crate::case::{HostSpec, LinkSpec, Route};
 use crate::units::Nanos;
 
 const HOST_KEYS: [&str; 12] = [

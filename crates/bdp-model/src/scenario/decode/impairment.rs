@@ -5,7 +5,7 @@ use super::super::tree::{Node, Table, Value};
 use super::item::{Result, time};
 use super::over_time;
 use crate::link::{DirectionConfig, Jitter, JitterDistribution, Loss, Policer, QueueLimit, Reorder};
-use crate::parameter::Parameter;
+use crate::sweep::parameter::Parameter;
 use crate::units::{Nanos, Offset, Probability};
 
 /// Maximum jitter, and maximum time for which a packet is held back.

@@ -1,11 +1,11 @@
 //! Helpers for reading hosts, links and flows: lists of tables, their paths, times, and route errors.
 
-use super::super::LinkSpec;
 pub(super) use super::super::error::Result;
 use super::super::error::{Problem, ScenarioError};
-use super::super::route::RouteError;
 use super::super::tree::{Node, Origin, Table, Value};
-use crate::parameter::Parameter;
+use crate::case::LinkSpec;
+use crate::case::network::RouteError;
+use crate::sweep::parameter::Parameter;
 use crate::units::Nanos;
 
 /// Maximum links listed in an error.

@@ -4,13 +4,13 @@ use super::super::error::Problem;
 use super::super::profile::with_profile;
 use super::super::read::check_keys;
 use super::super::tree::{Node, Table, Value};
-use super::super::{Family, LinkSpec, WHOLE_PACKETS};
 use super::host::{HOST_NAME, is_host_name};
 use super::item::{Result, list, place, time};
 use super::over_time::{self, Traces};
 use super::{impairment, queue};
+use crate::case::{Family, LinkSpec, WHOLE_PACKETS};
 use crate::link::{Delivery, DirectionConfig, LinkConfig, Medium, QueueLimit, Turns, WindowScaleRewrite};
-use crate::parameter::Parameter;
+use crate::sweep::parameter::Parameter;
 use crate::units::Nanos;
 
 const DIRECTION_KEYS: [&str; 17] = [

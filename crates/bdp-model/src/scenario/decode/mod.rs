@@ -13,10 +13,11 @@ mod tcp;
 mod traffic;
 
 use super::path::host_names;
-use super::route::Network;
 use super::tree::Table;
-use super::{CaseFlow, Clock, Family, HostSpec, LinkSpec, ProbeKind};
-use crate::traffic::Traffic;
+use crate::case::network::Network;
+use crate::case::stack::Clock;
+use crate::case::traffic::Traffic;
+use crate::case::{CaseFlow, Family, HostSpec, LinkSpec, ProbeKind};
 use crate::units::Nanos;
 use item::{Result, time};
 

@@ -6,10 +6,10 @@ use super::super::error::Problem;
 use super::super::read::{Quantity, check_keys};
 use super::super::tree::{Node, Table, Value};
 use super::item::Result;
+use crate::link::over_time::{DelayOverTime, Moment, Outage, RateOverTime, Timeline};
+use crate::link::radio::Radio;
+use crate::link::trace::{RADIO_LONGEST, TRACE_OVERHEAD_BYTES, Trace};
 use crate::link::{DirectionConfig, ETHERNET_OVERHEAD_BYTES};
-use crate::over_time::{DelayOverTime, Moment, Outage, RateOverTime, Timeline};
-use crate::radio::Radio;
-use crate::trace::{RADIO_LONGEST, TRACE_OVERHEAD_BYTES, Trace};
 use crate::units::{Nanos, Probability, Rate};
 
 /// Traces by their names in the scenario.

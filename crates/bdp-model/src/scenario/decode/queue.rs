@@ -7,8 +7,8 @@ use super::super::read::check_keys;
 use super::super::tree::{Node, Origin, Table, Value};
 use super::impairment;
 use super::item::{Result, time};
+use crate::link::queue::{Queue, QueueParameter, QueueValue, Red};
 use crate::link::{DirectionConfig, QueueLimit};
-use crate::queue::{Queue, QueueParameter, QueueValue, Red};
 use crate::units::{ByteCount, Nanos, Probability};
 
 /// Reads the queue; absent keys leave the configuration unchanged.

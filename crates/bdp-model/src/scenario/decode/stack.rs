@@ -3,8 +3,9 @@
 use super::super::error::Problem;
 use super::super::path::get;
 use super::super::tree::{Node, Origin, Table};
-use super::super::{CaseFlow, Clock, HostSpec, ProbeKind, Stack};
 use super::item::Result;
+use crate::case::stack::{Clock, Stack};
+use crate::case::{CaseFlow, HostSpec, ProbeKind};
 
 /// Reads the name of a stack.
 pub(super) fn stack(node: &Node, at: &str) -> Result<Stack> {

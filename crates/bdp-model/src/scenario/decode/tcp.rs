@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::super::error::Problem;
 use super::super::tree::{Node, Table};
-use super::super::{Ecn, TcpSettings};
 use super::item::Result;
-use crate::parameter::Parameter;
+use crate::case::tcp_settings::{Ecn, TcpSettings};
+use crate::sweep::parameter::Parameter;
 use crate::tuning::setting::Setting;
 use crate::units::ByteCount;
 

@@ -2,15 +2,15 @@
 
 use std::ops::RangeInclusive;
 
-use super::super::HostSpec;
 use super::super::error::Problem;
 use super::super::read::check_keys;
-use super::super::route::Network;
 use super::super::tree::{Node, Table};
 use super::flow::{ends, path_mtu};
 use super::item::{Result, list, place};
 use super::tcp::congestion;
-use crate::traffic::{MOST_REQUESTS, MOST_TRANSFERS, Pattern, Size, Traffic};
+use crate::case::HostSpec;
+use crate::case::network::Network;
+use crate::case::traffic::{MOST_REQUESTS, MOST_TRANSFERS, Pattern, Size, Traffic};
 use crate::units::{ByteCount, Nanos};
 
 const KEYS: [&str; 16] = [

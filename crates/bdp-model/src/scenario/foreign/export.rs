@@ -3,8 +3,8 @@
 use super::netem::{COUNTED_HEADER, packets_in_delay};
 use super::words::{of_share, of_time, rest};
 use crate::case::{CaseSpec, LinkSpec};
+use crate::link::over_time::RateOverTime;
 use crate::link::{DirectionConfig, JitterDistribution, LinkConfig, Loss, Medium, QueueLimit, Reorder};
-use crate::over_time::RateOverTime;
 use crate::units::{Nanos, Probability};
 
 /// Returns, for each link and direction, a command for the device at its start, and a comment for each thing that netem cannot do.

@@ -5,7 +5,7 @@ use std::vec::IntoIter;
 
 use super::draft::{Draft, ImportError, Imported, Keys};
 use super::words::{count, of_rate, of_share, of_time, percentage, rate, rest, time};
-use crate::netem::{Netem, TwoStates};
+use crate::link::netem::{Netem, TwoStates};
 use crate::units::{Nanos, Probability, Rate};
 
 type Result<T> = std::result::Result<T, ImportError>;

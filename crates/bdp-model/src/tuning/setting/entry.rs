@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ends::Task;
+use crate::measurement::ends::Task;
 
 use super::default::{DefaultValue, Defaults};
 use super::harm::{Harm, When};

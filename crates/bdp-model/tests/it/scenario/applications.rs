@@ -1,6 +1,6 @@
 //! Programs that hold back: `reader`, `writer` and `messages` of a flow.
 
-use bdp_model::application::{Application, IoPattern, Messages};
+use bdp_model::flow::application::{Application, IoPattern, Messages};
 
 use super::*;
 
@@ -32,7 +32,7 @@ fn programs_are_read_and_stand_in_the_record() {
         let json = serde_json::to_value(&case.flows[0]).unwrap();
         // Plans of before keep their digests.
         assert_eq!(json.get("application").is_some(), !keys.is_empty(), "{json}");
-        let read: bdp_model::scenario::CaseFlow = serde_json::from_value(json).unwrap();
+        let read: bdp_model::case::CaseFlow = serde_json::from_value(json).unwrap();
         assert_eq!(read.spec.application, application);
     }
     let swept =

@@ -1,6 +1,7 @@
 //! The clock, the kernels of hosts, and the settings of their TCP.
 
-use bdp_model::scenario::{Clock, Ecn, TcpSettings};
+use bdp_model::case::stack::Clock;
+use bdp_model::case::tcp_settings::{Ecn, TcpSettings};
 
 use super::*;
 

@@ -19,12 +19,10 @@ mod what_ships;
 
 use std::collections::BTreeSet;
 
-use bdp_model::case::Published;
+use bdp_model::case::{CaseSpec, Family, ProbeKind, Published, WindowMethod};
+use bdp_model::flow::window::WindowBytes;
 use bdp_model::link::{Loss, QueueLimit, WindowScaleRewrite};
-use bdp_model::scenario::{
-    CaseSpec, Family, PlanOptions, ProbeKind, Scenario, WindowMethod, find, shipped, shuffle,
-};
-use bdp_model::window::WindowBytes;
+use bdp_model::scenario::{PlanOptions, Scenario, find, shipped, shuffle};
 use bdp_model::{ByteCount, Nanos, Probability, Rate};
 
 const BASE: &str = r#"title = "t"

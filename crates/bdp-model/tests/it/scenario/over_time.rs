@@ -1,9 +1,9 @@
 //! The keys of a link that change in time.
 
 use bdp_model::link::DirectionConfig;
-use bdp_model::over_time::{RateOverTime, Timeline};
+use bdp_model::link::over_time::{RateOverTime, Timeline};
+use bdp_model::link::trace::Trace;
 use bdp_model::scenario::{Traces, traces_named};
-use bdp_model::trace::Trace;
 
 use super::*;
 

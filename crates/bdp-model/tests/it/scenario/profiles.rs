@@ -1,6 +1,6 @@
 //! Links by the name of what they are.
 
-use bdp_model::over_time::RateOverTime;
+use bdp_model::link::over_time::RateOverTime;
 use bdp_model::scenario::PROFILES;
 
 use super::*;

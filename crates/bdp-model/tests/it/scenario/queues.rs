@@ -1,7 +1,7 @@
 //! Queues that manage themselves: what each key becomes, and what is said where it is wrong.
 
 use bdp_model::link::DirectionConfig;
-use bdp_model::queue::{Cake, Codel, DualPi2, FqCodel, Isolation, Pie, Queue, Red, Tins};
+use bdp_model::link::queue::{Cake, Codel, DualPi2, FqCodel, Isolation, Pie, Queue, Red, Tins};
 
 use super::*;
 

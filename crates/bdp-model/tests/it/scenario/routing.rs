@@ -1,7 +1,7 @@
 //! More than two hosts: routers, static routes, and flows between hosts that share no link.
 
-use bdp_model::route::Route;
-use bdp_model::scenario::route::{Network, changes};
+use bdp_model::case::network::{Network, changes};
+use bdp_model::case::route::Route;
 
 use super::*;
 

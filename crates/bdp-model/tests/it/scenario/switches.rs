@@ -25,7 +25,7 @@ fn a_switch_is_a_host_that_forwards_with_a_link_for_each_host() {
             .replace("from = 'a'\nto = 'c'\n[[flow]]\nfrom = 'b'\nto = 'c'", "from = 'a'\nto = 's1'"),
     );
     assert!(routed[0].hosts.iter().any(|host| host.router && !host.switch));
-    let route = bdp_model::route::Route::of(&case, &case.flows[0]).unwrap();
+    let route = bdp_model::case::route::Route::of(&case, &case.flows[0]).unwrap();
     assert_eq!((route.length(), route.delay()), (2, Nanos::micros(200)));
 }
 

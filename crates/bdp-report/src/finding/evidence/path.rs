@@ -1,7 +1,7 @@
 //! Facts about a path: changes, gaps, and what probes and acknowledgements show.
 
 use bdp_model::finding::fact::{Bps, Changes, Gaps, Path};
-use bdp_model::threshold::MODEL_TOLERANCE;
+use bdp_model::finding::threshold::MODEL_TOLERANCE;
 
 use super::super::quantity::{part, percent, rate, size, time};
 use super::seen::Seen;

@@ -7,8 +7,8 @@ mod plot;
 mod section;
 mod sequence;
 
+use bdp_model::capture::pair::CapturePair;
 use bdp_model::capture::{ExplainedFlow, ReadCapture};
-use bdp_model::capture_pair::CapturePair;
 
 use self::names::{anchor, arrowed};
 use super::page::{About, Script, head, numbers, page_with, words};

@@ -1,6 +1,6 @@
 //! Two captures of one path: losses, changes and delays in between, with the queueing delay of each direction over time.
 
-use bdp_model::capture_pair::{BetweenDirection, PairedConnection};
+use bdp_model::capture::pair::{BetweenDirection, PairedConnection};
 
 use super::names::{anchor, arrowed};
 use super::plot::{Fit, Place, Plot, Unit};

@@ -1,7 +1,7 @@
 //! `end`: the totals. This end's totals are sums over the counted intervals; those of the remote end are as it reported them.
 
+use bdp_model::flow::udp::UdpReport;
 use bdp_model::measurement::{Direction, DirectionResult, Measurement};
-use bdp_model::udp::UdpReport;
 use serde_json::{Map, Value, json};
 
 use super::entry::{Streams, amount, named, on_socket, packets, with};

@@ -1,7 +1,7 @@
 //! Building blocks of the document's entries.
 
+use bdp_model::flow::udp::UdpReport;
 use bdp_model::measurement::{Direction, Measurement};
-use bdp_model::udp::UdpReport;
 use serde_json::{Map, Value, json};
 
 /// Socket number of the first stream, as iperf3 often has it; the others follow.

@@ -5,8 +5,8 @@ mod end;
 mod entry;
 mod intervals;
 
+use bdp_model::flow::udp::UdpReport;
 use bdp_model::measurement::{Direction, DirectionResult, MeasureRequest, Measurement};
-use bdp_model::udp::UdpReport;
 use serde_json::{Map, Value, json};
 
 use crate::date::http_date;

@@ -1,6 +1,6 @@
 //! Linux: an Ansible playbook with modules of ansible-core.
 
-use bdp_model::ends::End;
+use bdp_model::measurement::ends::End;
 use bdp_model::tuning::{Plan, Target};
 
 use super::meaning::of_end;

@@ -1,6 +1,6 @@
 //! macOS and FreeBSD: POSIX scripts that set sysctls.
 
-use bdp_model::ends::End;
+use bdp_model::measurement::ends::End;
 use bdp_model::tuning::Plan;
 
 use super::form::ExportForm;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use bdp_model::ends::End;
+use bdp_model::measurement::ends::End;
 
 /// Export format of a plan for another host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,6 +1,6 @@
 //! Kubernetes: sysctls of a Pod, and a DaemonSet for settings that a Pod can't change.
 
-use bdp_model::ends::End;
+use bdp_model::measurement::ends::End;
 use bdp_model::tuning::setting::Setting;
 use bdp_model::tuning::{Plan, Target};
 

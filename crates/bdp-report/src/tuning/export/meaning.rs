@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use bdp_model::ends::End;
+use bdp_model::measurement::ends::End;
 use bdp_model::tuning::setting::Setting;
 use bdp_model::tuning::{Change, Plan, RouteAttribute, Target};
 

@@ -13,7 +13,7 @@ mod sh;
 mod sysctl;
 mod words;
 
-use bdp_model::ends::End;
+use bdp_model::measurement::ends::End;
 use bdp_model::tuning::Plan;
 
 pub use form::{ExportError, ExportForm};

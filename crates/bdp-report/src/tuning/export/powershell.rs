@@ -1,6 +1,6 @@
 //! Windows 8 and later: a PowerShell script.
 
-use bdp_model::ends::End;
+use bdp_model::measurement::ends::End;
 use bdp_model::tuning::{Plan, Reason};
 
 use super::meaning::{Meaning, Meant, largest_buffers, of_end};

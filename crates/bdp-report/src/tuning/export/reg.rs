@@ -1,6 +1,6 @@
 //! Windows 2000, XP and 2003: a registry file that sets a window, and one that removes it.
 
-use bdp_model::ends::End;
+use bdp_model::measurement::ends::End;
 use bdp_model::tuning::Plan;
 use bdp_model::tuning::Reason;
 

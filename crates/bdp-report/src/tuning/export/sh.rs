@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use bdp_model::ends::End;
+use bdp_model::measurement::ends::End;
 use bdp_model::tuning::{Plan, Target};
 
 use super::meaning::{Meant, of_end};

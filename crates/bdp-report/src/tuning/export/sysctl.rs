@@ -1,6 +1,6 @@
 //! Linux: a file for `/etc/sysctl.d`.
 
-use bdp_model::ends::End;
+use bdp_model::measurement::ends::End;
 use bdp_model::tuning::{Plan, Target};
 
 use super::meaning::of_end;

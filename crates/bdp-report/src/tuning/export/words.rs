@@ -1,6 +1,6 @@
 //! Comments of an exported plan: its origin, the purpose of each line, and the reasons.
 
-use bdp_model::ends::End;
+use bdp_model::measurement::ends::End;
 use bdp_model::tuning::Plan;
 use bdp_model::units::Nanos;
 

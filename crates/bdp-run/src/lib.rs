@@ -1,71 +1,30 @@
 //! Jobs of all kinds: measurements, round trips and sweeps between machines, and cases of the lab; each is a
 //! [`job::Job`].
 //!
-//! Between machines: [`mod@measure`], [`sweep`], [`mod@ping`], [`path`], by whatever protocol the other end speaks
-//! ([`session`]). On the lab: [`lab`] creates or resumes a run, [`schedule`] decides what runs in parallel, repeats
+//! Between machines: [`mod@measure`], [`sweep`], [`probes`], by whatever protocol the other end speaks
+//! ([`measure::session`]). On the lab: [`lab`] creates or resumes a run, [`lab::schedule`] decides what runs in parallel, repeats
 //! cases, and makes each record durable before the next case.
 #![forbid(unsafe_code)]
 
-pub mod baseline;
-mod calibrate;
-mod capture;
-mod capture_pairs;
-mod care;
-pub mod case_key;
-mod case_record;
-mod case_runner;
-mod case_session;
-mod claim;
+pub mod case;
 pub mod compare;
-pub mod conformance;
-pub mod context;
-mod document;
-mod event;
 pub mod exec;
-mod exec_stage;
-pub mod explain;
-pub mod fix;
 pub mod guest;
-mod guest_calls;
-mod guest_exec;
-pub mod guest_program;
-mod guest_seat;
-pub mod host_settings;
 pub mod job;
-mod kept;
 pub mod lab;
 pub mod measure;
-pub mod measured_path;
-mod observe;
-mod pair;
-mod passage;
-pub mod path;
 pub mod pcap;
-pub mod ping;
-mod probing;
-mod programs;
-mod refine;
-pub mod rehearse;
-pub mod schedule;
+pub mod probes;
 pub mod selftest;
-pub mod session;
-mod share;
-pub mod ssh;
-mod stage;
-mod stepped;
 pub mod sweep;
 pub mod tuning;
-mod turn;
 pub mod twin;
-mod verdict;
-pub mod verify;
 pub mod watch;
-mod window;
 
 use bdp_agent::client::TuneError;
 
-pub use capture::{CaptureOrder, asks_for_captures};
-pub use event::{EVENT_SCHEMA, Event, Journals, Question, Stage};
+pub use case::capture::{CaptureOrder, asks_for_captures};
+pub use job::event::{EVENT_SCHEMA, Event, Journals, Question, Stage};
 
 /// The result of a run.
 pub type Result<T, E = RunError> = std::result::Result<T, E>;
@@ -84,7 +43,7 @@ pub enum RunError {
     Session(#[from] bdp_flow::session::error::SessionError),
     /// The far end could not be started by ssh.
     #[error(transparent)]
-    Ssh(#[from] ssh::SshError),
+    Ssh(#[from] measure::ssh::SshError),
     /// Settings of this host could not be changed, or not put back.
     #[error("{doing}: {refusal}")]
     Tune {

@@ -9,7 +9,7 @@ use bdp_model::statistics::comparison::THRESHOLD;
 use bdp_model::sweep::run_comparison::{Metric, Outcomes};
 use bdp_report::{About, ComparedText, Side};
 use bdp_run::compare::{ComparePlan, RunFigures};
-use bdp_run::context::Context;
+use bdp_run::job::context::Context;
 use bdp_run::job::{Job, Results};
 use bdp_store::RunInfo;
 use serde_json::Value;

@@ -2,7 +2,7 @@
 
 use bdp_model::measurement::Measurement;
 use bdp_model::record::Record;
-use bdp_run::explain::{self, Claim, Grounds};
+use bdp_run::measure::explain::{self, Claim, Grounds};
 use serde::Serialize;
 use serde_json::{Map, json};
 

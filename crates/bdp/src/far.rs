@@ -7,13 +7,13 @@ use std::process::ExitCode;
 use bdp_agent::server::access::{AccessRules, PlaceLimits};
 use bdp_agent::server::{Server, ServerOptions};
 use bdp_model::units::Nanos;
-use bdp_run::ssh::Listening;
+use bdp_run::measure::ssh::Listening;
 use bdp_sys::random;
 use bdp_wire::proof::hex;
 use bdp_wire::session::Limits;
 
 /// The hidden subcommand.
-pub const NAME: &str = bdp_run::ssh::SUBCOMMAND;
+pub const NAME: &str = bdp_run::measure::ssh::SUBCOMMAND;
 
 /// Serves until standard input ends. Prints its address, or why it can't serve, as a line of JSON.
 pub fn run(listen: Option<&str>) -> ExitCode {

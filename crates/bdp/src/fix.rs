@@ -10,9 +10,9 @@ use bdp_model::measurement::{MeasureRequest, Measurement};
 use bdp_model::tuning::Plan;
 use bdp_model::units::{Nanos, format_bps};
 use bdp_report::tuning;
-use bdp_run::context::{Context, StoreAt};
-use bdp_run::fix::FixPlan;
 use bdp_run::job::Job;
+use bdp_run::job::context::{Context, StoreAt};
+use bdp_run::tuning::fix::FixPlan;
 use bdp_run::{Event, Journals, Question, Stage};
 
 use crate::exit::{self, Exit, Outcome};

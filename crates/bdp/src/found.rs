@@ -309,7 +309,7 @@ fn count(info: &mut RunInfo, kept: &Kept) {
 }
 
 fn keyed(records: Vec<Record>) -> Vec<(String, Record)> {
-    records.into_iter().map(|record| (bdp_run::case_key::key(&record.case), record)).collect()
+    records.into_iter().map(|record| (bdp_run::case::key::key(&record.case), record)).collect()
 }
 
 /// A measurement without varied parameters.

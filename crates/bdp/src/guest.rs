@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use bdp_lab::{LabCommands, Program};
-use bdp_run::guest_program::{ProgramRun, ProgramSpec};
+use bdp_run::guest::program::{ProgramRun, ProgramSpec};
 
 /// The hidden subcommand that a guest's kernel starts.
 pub const NAME: &str = bdp_run::guest::SUBCOMMAND;

@@ -4,9 +4,9 @@ use std::sync::atomic::AtomicBool;
 
 use bdp_model::measurement::ends::End;
 use bdp_run::Event;
-use bdp_run::context::Context;
+use bdp_run::job::context::Context;
 use bdp_run::job::{Job, Results};
-use bdp_run::rehearse::RehearsePlan;
+use bdp_run::twin::rehearse::RehearsePlan;
 use serde_json::json;
 
 use crate::exit::{Exit, Outcome};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bdp_run::context::StoreAt;
+use bdp_run::job::context::StoreAt;
 use bdp_store::{DocumentKind, Error, SqliteStore, Store, StoredDocument};
 use bdp_sys::clock;
 use serde_json::Value;

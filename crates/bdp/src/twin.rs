@@ -8,9 +8,9 @@ use bdp_model::measurement::Measurement;
 use bdp_model::measurement::ends::Direction;
 use bdp_model::twin::Compared;
 use bdp_run::Event;
-use bdp_run::context::Context;
+use bdp_run::job::context::Context;
 use bdp_run::job::{Job, Results};
-use bdp_run::measured_path::MeasuredPath;
+use bdp_run::tuning::measured_path::MeasuredPath;
 use bdp_run::twin::TwinPlan;
 
 use crate::exit::{self, Exit, Outcome};

@@ -3,9 +3,9 @@
 use bdp_model::measurement::Measurement;
 use bdp_model::tuning::{Rehearsal, Verification};
 use bdp_run::Event;
-use bdp_run::context::Context;
+use bdp_run::job::context::Context;
 use bdp_run::job::{Job, Results};
-use bdp_run::verify::VerifyPlan;
+use bdp_run::tuning::verify::VerifyPlan;
 use bdp_store::DocumentKind;
 use serde_json::json;
 

@@ -21,12 +21,12 @@ use bdp_model::watch::{WatchInterval, WatchTarget};
 use bdp_sys::tcp_info::TcpInfo;
 
 use super::*;
-use crate::baseline::Baseline;
 use crate::compare::{ComparePlan, RunFigures};
-use crate::measured_path::MeasuredPath;
+use crate::measure::baseline::Baseline;
+use crate::measure::session::Credentials;
 use crate::pcap::{LivePlan, Source};
-use crate::session::Credentials;
 use crate::sweep::{Setting, Variable, Varied};
+use crate::tuning::measured_path::MeasuredPath;
 use crate::watch::WatchPlan;
 use crate::{Event, Journals, Question};
 

@@ -5,6 +5,7 @@
 mod beside;
 mod carried;
 mod check;
+pub mod conformance;
 mod exact;
 mod exported;
 mod flows;

@@ -4,6 +4,7 @@
 mod compare;
 mod kernel;
 mod refine;
+pub mod rehearse;
 
 use std::collections::BTreeMap;
 
@@ -16,9 +17,9 @@ use bdp_model::twin::{Adjusted, Compared, TWIN_SCHEMA, Twin, TwinReport, TwinVar
 use bdp_store::{DocumentKind, RunKind};
 use serde::{Deserialize, Serialize};
 
-use crate::context::Context;
+use crate::job::context::Context;
 use crate::lab::LabPlan;
-use crate::measured_path::MeasuredPath;
+use crate::tuning::measured_path::MeasuredPath;
 use crate::{Event, Result, RunError};
 
 pub use bdp_explain::twin::TwinOptions;

@@ -4,8 +4,7 @@ use std::fmt::Write;
 
 use bdp_model::case::stack::{Stack, StepStack};
 use bdp_model::plain::in_words;
-use bdp_run::conformance::POINTS;
-use bdp_run::conformance::{Conformance, of};
+use bdp_run::selftest::conformance::{Conformance, POINTS, of};
 use serde::Serialize;
 use serde_json::{Value, json};
 

@@ -80,7 +80,7 @@ pub fn checked(scenario: &Scenario, cases: &[CaseSpec], each: bool) -> String {
 
 /// Expected time of these cases on an undisturbed machine.
 pub fn usual_time(cases: &[CaseSpec]) -> Duration {
-    bdp_run::schedule::usual_time(cases)
+    bdp_run::lab::schedule::usual_time(cases)
 }
 
 /// `45 s`, `12 min`.

@@ -331,7 +331,7 @@ impl CheckArgs {
         for stack in stacks {
             let name = stack.as_ref().map_or_else(String::new, |stack| format!(" with {stack}"));
             let runs = match stack.as_ref().and_then(Stack::in_steps) {
-                Some(in_steps) => match bdp_run::conformance::version_of(in_steps) {
+                Some(in_steps) => match bdp_run::selftest::conformance::version_of(in_steps) {
                     Ok(version) => format!("yes, {version}"),
                     Err(error) => format!("no: {error}"),
                 },

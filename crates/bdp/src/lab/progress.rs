@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use bdp_model::record::Record;
 use bdp_model::units::format_bps;
 use bdp_run::Event;
-use bdp_run::case_key::key;
+use bdp_run::case::key::key;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::lab::list::short_time;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use bdp_lab::kernel::{self, Kernel, KernelError};
 use bdp_model::tuning::setting::Setting;
-use bdp_run::conformance::Found;
+use bdp_run::selftest::conformance::Found;
 use bdp_sys::{process, sysctl};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ pub fn run(as_json: bool) -> Outcome {
     };
     let kernels = kernel::list();
     let default = kernel::default().ok().map(|kernel| kernel.name);
-    let others = bdp_run::conformance::list();
+    let others = bdp_run::selftest::conformance::list();
     if as_json {
         return print(&format!("{:#}\n", as_value(&machine, &kernels, default.as_deref(), &others)));
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bdp_run::session::Credentials;
+use bdp_run::measure::session::Credentials;
 
 use crate::{help, token};
 

@@ -13,7 +13,7 @@ use bdp_model::measurement::{Access, Direction, MeasureRequest, OrderedRates, PO
 use bdp_model::units::{ByteCount, Nanos, Rate};
 use bdp_report::{RateUnit, Style};
 use bdp_run::measure::MeasurePlan;
-use bdp_run::session::Credentials;
+use bdp_run::measure::session::Credentials;
 use bdp_wire::session::MOST_SAMPLES;
 use bdp_wire::{iperf2, iperf3};
 use clap::ArgAction;

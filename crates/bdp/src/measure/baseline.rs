@@ -4,7 +4,7 @@ use bdp_model::finding::caveat::Caveat;
 use bdp_model::measurement::figure::Figures;
 use bdp_model::measurement::{MeasureRequest, options};
 use bdp_model::statistics::comparison::{LEAST_RUNS, Regression, Verdict};
-use bdp_run::baseline::{Against, Baseline};
+use bdp_run::measure::baseline::{Against, Baseline};
 use bdp_store::RunKind;
 
 use crate::exit;

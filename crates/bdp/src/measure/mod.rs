@@ -20,10 +20,10 @@ mod udp;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bdp_run::baseline::Baseline;
-use bdp_run::context::Context;
+use bdp_run::job::context::Context;
 use bdp_run::job::{Ended, Job};
 use bdp_run::measure::MeasurePlan;
+use bdp_run::measure::baseline::Baseline;
 use bdp_run::pcap::BesideCapture;
 use bdp_run::{Event, RunError};
 use bdp_store::SqliteStore;

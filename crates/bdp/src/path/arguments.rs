@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use bdp_model::measurement::PORT;
 use bdp_model::probes::hops::{PathRequest, ProbeProtocol};
 use bdp_model::units::Nanos;
-use bdp_run::path::PathPlan;
-use bdp_run::session::Credentials;
+use bdp_run::measure::session::Credentials;
+use bdp_run::probes::path::PathPlan;
 
 use crate::address::AddressArgs;
 use crate::arguments::seconds;

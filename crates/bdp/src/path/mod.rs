@@ -6,7 +6,7 @@ use std::io::IsTerminal;
 use std::sync::atomic::Ordering;
 
 use bdp_report::{path_json, path_text, phase_words};
-use bdp_run::context::Context;
+use bdp_run::job::context::Context;
 use bdp_run::job::{Ended, Job, Results};
 use bdp_run::{Event, RunError};
 use indicatif::ProgressBar;

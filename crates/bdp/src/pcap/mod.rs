@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use bdp_capture::{Filter, FilterError, Notes, tshark};
 use bdp_model::ByteCount;
 use bdp_report::{Shown, captures_json, captures_text, html_of_captures};
-use bdp_run::context::Context;
+use bdp_run::job::context::Context;
 use bdp_run::job::{Job, Results};
 use bdp_run::pcap::{Captures, PcapPlan, Source};
 

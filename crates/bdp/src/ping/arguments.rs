@@ -7,8 +7,8 @@ use bdp_model::measurement::expectation::Expectation;
 use bdp_model::measurement::figure::PingFigure;
 use bdp_model::probes::ping::{PingMode, PingRequest};
 use bdp_model::units::{ByteCount, Nanos};
-use bdp_run::ping::PingPlan;
-use bdp_run::session::Credentials;
+use bdp_run::measure::session::Credentials;
+use bdp_run::probes::ping::PingPlan;
 
 use crate::address::AddressArgs;
 use crate::arguments::seconds;

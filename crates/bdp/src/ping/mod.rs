@@ -9,7 +9,7 @@ use bdp_model::measurement::expectation::Judgement;
 use bdp_model::measurement::labels::Labels;
 use bdp_model::probes::ping::{Ping, PingMode};
 use bdp_report::{csv_of_ping, ping_text};
-use bdp_run::context::Context;
+use bdp_run::job::context::Context;
 use bdp_run::job::{Ended, Job, Results};
 use bdp_run::{Event, RunError};
 use serde_json::Value;

@@ -4,7 +4,7 @@ use bdp_model::Rate;
 use bdp_model::measurement::Measurement;
 use bdp_model::measurement::ends::Direction;
 use bdp_model::tuning::Plan;
-use bdp_run::measured_path::MeasuredPath;
+use bdp_run::tuning::measured_path::MeasuredPath;
 use bdp_store::DocumentKind;
 use serde_json::json;
 

@@ -2,7 +2,7 @@
 
 use bdp_model::tuning::judged::{JudgedSetting, judged};
 use bdp_model::tuning::setting::{Setting, all, find};
-use bdp_run::host_settings;
+use bdp_run::tuning::host_settings;
 use bdp_sys::device;
 
 use super::sysctl_file;

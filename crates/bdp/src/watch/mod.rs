@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bdp_report::{prometheus_of_watch, watch_interval_json, watch_summary_json};
-use bdp_run::context::Context;
+use bdp_run::job::context::Context;
 use bdp_run::job::{Job, Results};
 use bdp_run::{Event, RunError};
 

@@ -1,4 +1,4 @@
-//! Units, path models, statistics, scenarios and records.
+//! Units, path models, statistics, cases and records.
 //!
 //! Everything here is pure: no I/O, no clock, no thread, no randomness of its own.
 #![forbid(unsafe_code)]
@@ -14,7 +14,6 @@ pub mod path;
 pub mod plain;
 pub mod probes;
 pub mod record;
-pub mod scenario;
 #[cfg(feature = "schema")]
 pub mod schema;
 pub mod statistics;

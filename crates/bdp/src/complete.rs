@@ -4,8 +4,8 @@
 use std::process::ExitCode;
 
 use bdp_model::measurement::figure::{Figure, Figures, PingFigure};
-use bdp_model::scenario::{self, PlanOptions, Scenario};
 use bdp_model::tuning::setting::Setting;
+use bdp_scenario::{PlanOptions, Scenario};
 use bdp_store::{Page, Store};
 use bdp_sys::sysctl;
 use clap::{Arg, Command};
@@ -59,7 +59,7 @@ fn candidates(root: Command, words: &[String]) -> Option<Vec<String>> {
     let (current, before) = words.split_last()?;
     match kind(root, before, current)? {
         Kind::Run => runs(store(before)),
-        Kind::Scenario => Some(scenario::shipped().map(|(name, _)| name.to_owned()).collect()),
+        Kind::Scenario => Some(bdp_scenario::shipped().map(|(name, _)| name.to_owned()).collect()),
         Kind::Word(words) => Some(words),
         kind @ (Kind::Setting | Kind::Filter) => Some(of_cases(before, &kind)),
         Kind::Host { and } => Some(hosts(before, and)),
@@ -144,7 +144,7 @@ fn words(all: impl IntoIterator<Item = impl ToString>) -> Vec<String> {
 /// For the scenarios named in these words: the words that distinguish their cases, or the paths of their varied parameters.
 fn of_cases(before: &[String], kind: &Kind) -> Vec<String> {
     let mut all = Vec::new();
-    for (name, text) in before.iter().filter_map(|word| scenario::find(word)) {
+    for (name, text) in before.iter().filter_map(|word| bdp_scenario::find(word)) {
         let Ok(scenario) = Scenario::parse(name, text) else { continue };
         let cases = scenario.plan(&PlanOptions::default()).unwrap_or_default();
         for case in &cases {
@@ -253,7 +253,7 @@ mod tests {
         for name in DSCP.split(' ') {
             assert!(crate::measure::dscp(name).is_ok(), "{name}");
         }
-        let (name, _) = scenario::shipped().next().unwrap();
+        let (name, _) = bdp_scenario::shipped().next().unwrap();
         let before = [name.to_owned()];
         for (kind, given) in [(Kind::Filter, "--filter"), (Kind::Setting, "--set")] {
             let all = of_cases(&before, &kind);

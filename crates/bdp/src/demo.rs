@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use bdp_model::case::stack::Clock;
-use bdp_model::scenario::{self, PlanOptions, Scenario};
+use bdp_scenario::{PlanOptions, Scenario};
 
 use crate::exit::Outcome;
 use crate::lab::{Ending, Page, Work};
@@ -55,7 +55,7 @@ impl DemoArgs {
         for name in PUBLISHED {
             // They ship with the binary: a missing one is a bug.
             let (name, text) =
-                scenario::find(name).ok_or_else(|| anyhow::anyhow!("no built-in scenario {name}"))?;
+                bdp_scenario::find(name).ok_or_else(|| anyhow::anyhow!("no built-in scenario {name}"))?;
             scenarios.push(Scenario::parse(name, text)?);
         }
         scenarios.push(Scenario::parse("demo-window", include_str!("demo-window.toml"))?);

@@ -4,8 +4,8 @@ use bdp_model::flow::payload::CpuList;
 use bdp_model::measurement::Measurement;
 use bdp_model::measurement::expectation::Expectation;
 use bdp_model::record::Record;
-use bdp_model::scenario::{PlanOptions, Scenario, shipped};
 use bdp_model::{ByteCount, Nanos, Probability, Rate};
+use bdp_scenario::{PlanOptions, Scenario, shipped};
 
 use super::{comes_back, text};
 use crate::parser::Target;

@@ -9,7 +9,7 @@ use bdp_model::record::{
     Environment, Fidelity, FlowRecord, RECORD_SCHEMA, ReceiverSample, Record, RttReport, RttSummary,
     SenderSample, Transfer, WindowReport,
 };
-use bdp_model::scenario::Scenario;
+use bdp_scenario::Scenario;
 
 const MS: u64 = 1_000_000;
 const MSS: u64 = 1448;

@@ -1,5 +1,6 @@
 //! One point of a scenario's sweep and one repetition: everything needed to run and repeat it.
 
+pub mod filter;
 pub mod network;
 pub mod route;
 pub mod segment;

@@ -3,7 +3,7 @@
 pub mod arrivals;
 pub mod comparison;
 pub mod histogram;
-pub(crate) mod random;
+pub mod random;
 
 use random::SplitMix64;
 

@@ -1,11 +1,12 @@
 //! A small generator of uniform numbers from a seed, for example for the order of cases.
 
 /// Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (OOPSLA 2014), figure 17.
-pub(crate) struct SplitMix64(pub(crate) u64);
+pub struct SplitMix64(pub u64);
 
 impl SplitMix64 {
     /// Returns 64 uniform bits.
-    pub(crate) fn next(&mut self) -> u64 {
+    #[expect(clippy::should_implement_trait, reason = "it never ends")]
+    pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -14,7 +15,7 @@ impl SplitMix64 {
     }
 
     /// Returns a number in 0..n, n above 0: the high half of a product; the bias is below 2^-40 for n below 2^24.
-    pub(crate) fn below(&mut self, n: usize) -> usize {
+    pub fn below(&mut self, n: usize) -> usize {
         ((u128::from(self.next()) * n as u128) >> 64) as usize
     }
 }

@@ -1,4 +1,4 @@
-//! The model from the outside: scenario files, path models, statistics, expectations.
+//! The model from the outside: path models, statistics, expectations.
 
 mod arrivals;
 mod comparison;
@@ -7,5 +7,4 @@ mod expectation;
 mod loss_models;
 mod mtu_search;
 mod rate_search;
-mod scenario;
 mod settings_page;

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     fn cases(text: &str) -> Vec<CaseSpec> {
-        let scenario = bdp_model::scenario::Scenario::parse("dir/My scenario.toml", text).unwrap();
+        let scenario = bdp_scenario::Scenario::parse("dir/My scenario.toml", text).unwrap();
         scenario.plan(&Default::default()).unwrap()
     }
 

@@ -26,7 +26,7 @@ pub fn digest(cases: &[CaseSpec]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use bdp_model::scenario::{PlanOptions, Scenario};
+    use bdp_scenario::{PlanOptions, Scenario};
 
     use super::*;
 

@@ -120,8 +120,8 @@ fn summary(passages: &[Passage], allowance: &Allowance) -> Option<Excess> {
 #[cfg(test)]
 mod tests {
     use bdp_model::case::CaseSpec;
-    use bdp_model::scenario::Scenario;
     use bdp_model::units::Nanos;
+    use bdp_scenario::Scenario;
     use bdp_wire::control::ProbeSample;
 
     use super::*;

@@ -161,8 +161,8 @@ pub(crate) fn judge(
 #[cfg(test)]
 mod tests {
     use bdp_model::record::{RttReport, RttSummary, Transfer};
-    use bdp_model::scenario::Scenario;
     use bdp_model::units::Probability;
+    use bdp_scenario::Scenario;
 
     use super::*;
 

@@ -11,13 +11,13 @@ use bdp_model::measurement::labels::{Label, Labels};
 use bdp_model::measurement::{Direction, MeasureRequest};
 use bdp_model::probes::hops::{PathRequest, Phase, ProbeProtocol};
 use bdp_model::probes::ping::{Fate, PingRequest, Sample};
-use bdp_model::scenario::{PlanOptions, Scenario, find};
 use bdp_model::sweep::run_comparison::{Metric, Outcomes};
 use bdp_model::tuning::{
     Change, PLAN_SCHEMA, Plan, PlanHost, PlanPath, REHEARSAL_SCHEMA, Reason, Target, Verification,
 };
 use bdp_model::units::Nanos;
 use bdp_model::watch::{WatchInterval, WatchTarget};
+use bdp_scenario::{PlanOptions, Scenario, find};
 use bdp_sys::tcp_info::TcpInfo;
 
 use super::*;

@@ -14,8 +14,8 @@ use bdp_lab::{LabCommands, machine};
 use bdp_model::case::CaseSpec;
 use bdp_model::measurement::labels::Labels;
 use bdp_model::record::Record;
-use bdp_model::scenario::{PlanOptions, Scenario, Traces, shuffle};
 use bdp_model::sweep::record_curves::curves;
+use bdp_scenario::{PlanOptions, Scenario, Traces, shuffle};
 use bdp_store::{NewRun, RunKind};
 use bdp_sys::clock;
 use serde::{Deserialize, Serialize};
@@ -262,7 +262,7 @@ impl RefinedSweep {
         if new.is_empty() {
             return Ok(Vec::new());
         }
-        let refused = |error: bdp_model::scenario::ScenarioError| RunError::Case(error.to_string());
+        let refused = |error: bdp_scenario::ScenarioError| RunError::Case(error.to_string());
         let scenario = Scenario::parse_with(&self.scenario, &self.text, self.traces.clone(), &self.options)
             .map_err(refused)?;
         let mut options = self.options.clone();

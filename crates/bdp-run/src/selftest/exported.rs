@@ -4,8 +4,8 @@
 use bdp_lab::Program;
 use bdp_lab::frame_train::Frame;
 use bdp_lab::kernel::Kernel;
-use bdp_model::scenario::foreign::{netem_commands, netem_of};
-use bdp_model::scenario::{PlanOptions, Scenario};
+use bdp_scenario::foreign::{netem_commands, netem_of};
+use bdp_scenario::{PlanOptions, Scenario};
 
 use super::beside::{Comparison, Pair, carry_both};
 use super::check::{CLOCK_STEPS_NS, Check};

@@ -11,9 +11,9 @@ use bdp_model::case::{CaseSpec, HostSpec, LinkSpec};
 use bdp_model::link::LinkConfig;
 use bdp_model::link::netem::Netem;
 use bdp_model::record::Record;
-use bdp_model::scenario::{PlanOptions, Scenario};
 use bdp_model::statistics::Moments;
 use bdp_model::units::{Nanos, Probability, Rate};
+use bdp_scenario::{PlanOptions, Scenario};
 use serde::Serialize;
 
 use crate::lab::LabPlan;
@@ -125,7 +125,7 @@ impl Conditions {
             loss.fraction(),
             duration.as_ns(),
         );
-        let refused = |error: bdp_model::scenario::ScenarioError| RunError::Case(error.to_string());
+        let refused = |error: bdp_scenario::ScenarioError| RunError::Case(error.to_string());
         let scenario = Scenario::parse("beside-netem", &text).map_err(refused)?;
         let mut cases = scenario.plan(&PlanOptions::default()).map_err(refused)?;
         for case in &mut cases {

@@ -12,8 +12,8 @@ use bdp_lab::LabCommands;
 use bdp_model::measurement::Measurement;
 use bdp_model::measurement::ends::Direction;
 use bdp_model::record::Record;
-use bdp_model::scenario::{PlanOptions, Scenario};
 use bdp_model::twin::{Adjusted, Compared, TWIN_SCHEMA, Twin, TwinReport, TwinVariant};
+use bdp_scenario::{PlanOptions, Scenario};
 use bdp_store::{DocumentKind, RunKind};
 use serde::{Deserialize, Serialize};
 
@@ -123,7 +123,7 @@ pub fn run_variants(
     for variant in variants {
         let text = twin.scenario_of(variant, order.runs, order.seed);
         let name = format!("twin-{}", if variant.name.is_empty() { "itself" } else { &variant.name });
-        let refused = |error: bdp_model::scenario::ScenarioError| RunError::Case(error.to_string());
+        let refused = |error: bdp_scenario::ScenarioError| RunError::Case(error.to_string());
         let scenario = Scenario::parse(&name, &text).map_err(refused)?;
         cases.extend(scenario.plan(&PlanOptions::default()).map_err(refused)?);
         scenarios.push(scenario);

@@ -5,10 +5,10 @@ use std::sync::mpsc::sync_channel;
 
 use bdp_model::case::CaseSpec;
 use bdp_model::record::{ProgramEnd, Record};
-use bdp_model::scenario::PlanOptions;
 use bdp_model::units::Nanos;
 use bdp_run::CaptureOrder;
 use bdp_run::exec::{self, ExecEvent, ExecPlan, Message, ProgramOrder};
+use bdp_scenario::PlanOptions;
 
 use super::parameter::{ClockArgs, setting};
 use super::source;

@@ -3,8 +3,8 @@
 use std::io::Read;
 use std::path::Path;
 
-use bdp_model::scenario::foreign::{self, Imported};
-use bdp_model::scenario::{PlanOptions, Scenario};
+use bdp_scenario::foreign::{self, Imported};
+use bdp_scenario::{PlanOptions, Scenario};
 
 use super::plan::PlanArgs;
 use super::source;

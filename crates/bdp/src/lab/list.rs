@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use bdp_model::case::CaseSpec;
-use bdp_model::scenario::{self, PlanOptions, Scenario};
 use bdp_model::units::Nanos;
+use bdp_scenario::{PlanOptions, Scenario};
 use serde_json::json;
 
 use crate::exit::{self, Outcome};
@@ -14,14 +14,14 @@ use crate::output::print;
 /// Lists the shipped scenarios, or prints one.
 pub fn run(name: Option<&str>, as_json: bool) -> Outcome {
     let wanted = match name {
-        Some(name) => match scenario::find(name) {
+        Some(name) => match bdp_scenario::find(name) {
             None => {
                 return Err(exit::usage(format!("no built-in scenario '{name}'; 'bdp lab list' lists them")));
             }
             Some((_, text)) if !as_json => return print(text),
             found => found.into_iter().collect(),
         },
-        None => scenario::shipped().collect::<Vec<_>>(),
+        None => bdp_scenario::shipped().collect::<Vec<_>>(),
     };
     let mut rows = Vec::new();
     for (name, text) in wanted {

@@ -26,8 +26,8 @@ use std::path::PathBuf;
 use bdp_model::case::CaseSpec;
 use bdp_model::case::stack::Stack;
 use bdp_model::record::Record;
-use bdp_model::scenario::PlanOptions;
 use bdp_report::About;
+use bdp_scenario::PlanOptions;
 
 use crate::exit::{self, Outcome};
 use crate::help;

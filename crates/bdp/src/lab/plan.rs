@@ -1,6 +1,6 @@
 //! The part of a scenario to run, as the command line selects it.
 
-use bdp_model::scenario::PlanOptions;
+use bdp_scenario::PlanOptions;
 
 use super::parameter::{ClockArgs, setting};
 use crate::help;

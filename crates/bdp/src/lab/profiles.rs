@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use bdp_model::scenario::{PROFILES, Profile};
+use bdp_scenario::{PROFILES, Profile};
 use serde_json::json;
 
 use crate::exit::{self, Outcome};

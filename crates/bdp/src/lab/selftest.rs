@@ -10,9 +10,9 @@ use bdp_lab::synthetic::Offered;
 use bdp_model::case::stack::Clock;
 use bdp_model::link::queue::Queue;
 use bdp_model::record::{DirectionFidelity, Record};
-use bdp_model::scenario::{PlanOptions, Scenario};
 use bdp_model::units::{Nanos, Rate, format_bps, significant};
 use bdp_run::selftest::{Check, carry_undisturbed};
+use bdp_scenario::{PlanOptions, Scenario};
 use clap::ValueEnum;
 
 use in_guests::BesideNetem;

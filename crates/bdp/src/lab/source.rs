@@ -6,7 +6,7 @@ use std::path::Path;
 
 use bdp_model::case::CaseSpec;
 use bdp_model::link::trace::{TRACE_MAX_BYTES, Trace};
-use bdp_model::scenario::{self, PlanOptions, Scenario, Traces};
+use bdp_scenario::{PlanOptions, Scenario, Traces};
 
 use crate::exit;
 
@@ -16,7 +16,7 @@ const LARGEST_FILE: u64 = 4 << 20;
 /// Reads and checks a scenario. Traces that it or `options` name are also read; it needs no flows if `options` say so.
 pub fn load(name: &str, options: &PlanOptions) -> anyhow::Result<Scenario> {
     let looks_like_path = name.contains('/') || Path::new(name).is_file();
-    if !looks_like_path && let Some((name, text)) = scenario::find(name) {
+    if !looks_like_path && let Some((name, text)) = bdp_scenario::find(name) {
         return parse(name, text, Path::new(""), options);
     }
     let beside = Path::new(name).parent().unwrap_or(Path::new(""));
@@ -38,7 +38,7 @@ pub fn plan(scenario: &Scenario, options: &PlanOptions) -> anyhow::Result<Vec<Ca
 
 fn parse(name: &str, text: &str, beside: &Path, options: &PlanOptions) -> anyhow::Result<Scenario> {
     let mut traces = Traces::new();
-    for file in scenario::traces_named(text, options) {
+    for file in bdp_scenario::traces_named(text, options) {
         let trace = read_trace(&file, &beside.join(&file))?;
         traces.insert(file, trace);
     }

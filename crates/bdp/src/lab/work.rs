@@ -7,11 +7,11 @@ use std::sync::atomic::AtomicBool;
 use bdp_model::case::CaseSpec;
 use bdp_model::measurement::labels::Labels;
 use bdp_model::record::Record;
-use bdp_model::scenario::{PlanOptions, Scenario};
 use bdp_run::job::context::{Context, StoreAt};
 use bdp_run::job::{Job, Results};
 use bdp_run::lab::{LabPlan, RefinedSweep};
 use bdp_run::{CaptureOrder, Event, RunError, asks_for_captures};
+use bdp_scenario::{PlanOptions, Scenario};
 use bdp_store::{RunKind, SqliteStore};
 
 use crate::absurd;

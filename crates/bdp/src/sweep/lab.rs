@@ -1,9 +1,9 @@
 //! A sweep inside a scenario.
 
 use bdp_model::record::Record;
-use bdp_model::scenario::{PlanOptions, Scenario};
 use bdp_run::lab::RefinedSweep;
 use bdp_run::sweep::{Variable, Varied};
+use bdp_scenario::{PlanOptions, Scenario};
 
 use super::arguments::SweepArgs;
 use super::next::next;

@@ -14,8 +14,16 @@ use map::{Crate, Map};
 use rules::Fault;
 
 /// Crates that run in virtual time: what they need of the world comes as an argument.
-const PURE: [&str; 7] =
-    ["bdp-model", "bdp-wire", "bdp-link", "bdp-pcap", "bdp-capture", "bdp-explain", "bdp-report"];
+const PURE: [&str; 8] = [
+    "bdp-model",
+    "bdp-scenario",
+    "bdp-wire",
+    "bdp-link",
+    "bdp-pcap",
+    "bdp-capture",
+    "bdp-explain",
+    "bdp-report",
+];
 /// The one crate that may say `unsafe`.
 const UNSAFE: &str = "bdp-sys";
 /// Runtimes that would bring threads and clocks of their own.

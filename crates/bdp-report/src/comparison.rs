@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::grid::{Align, Cell, Column, render, total_width, wrap};
-use crate::number::{percent, three_digits};
+use crate::number::three_digits;
 use crate::style::{Style, Tint};
 
 /// Name and version of the schema; readers refuse a larger major version.
@@ -115,17 +115,20 @@ impl ComparedText for Compared {
         let worse: Vec<&Row> = self.rows.iter().filter(|r| r.regressed).collect();
         match worse.len() {
             0 if self.any(Regression::Unknown) => {
-                lines.push(format!("whether anything regressed beyond {} is unknown", percent(threshold)));
+                lines.push(format!(
+                    "whether anything regressed beyond {} is unknown",
+                    threshold_words(threshold)
+                ));
             }
             0 if self.any(Regression::Inconclusive) => lines.extend(inconclusive(&self.rows, threshold)),
-            0 => lines.push(format!("no regression beyond {}", percent(threshold))),
+            0 => lines.push(format!("no regression beyond {}", threshold_words(threshold))),
             1 => lines.push(format!(
                 "REGRESSED beyond {}: {}, {}",
-                percent(threshold),
+                threshold_words(threshold),
                 worse[0].point,
                 worse[0].metric.name()
             )),
-            n => lines.push(format!("REGRESSED beyond {}: {n} rows", percent(threshold))),
+            n => lines.push(format!("REGRESSED beyond {}: {n} rows", threshold_words(threshold))),
         }
         let few = |r: &&Row| r.judged && r.comparison.verdict == Verdict::TooFewRuns;
         if let Some(row) = self.rows.iter().find(few) {
@@ -245,7 +248,7 @@ fn inconclusive(rows: &[Row], threshold: f64) -> Option<String> {
         first.point,
         first.metric.name(),
         effect(first),
-        percent(threshold)
+        threshold_words(threshold)
     ))
 }
 
@@ -326,6 +329,11 @@ pub(crate) fn verdict_words(row: &Row) -> &'static str {
         Verdict::NoDifferenceShown if c.exact && c.difference == 0.0 => "no difference",
         verdict => verdict.words(),
     }
+}
+
+/// A threshold as it is typed: `5 %`.
+fn threshold_words(threshold: f64) -> String {
+    format!("{} %", bdp_model::units::significant(threshold * 100.0))
 }
 
 fn signed_share(share: f64) -> String {

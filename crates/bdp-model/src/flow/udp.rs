@@ -21,7 +21,7 @@ pub struct UdpRequest {
     pub dont_fragment: bool,
 }
 
-/// Settings of the search for the highest rate without loss, [`crate::measurement::rate_search`].
+/// Settings of the search for the highest rate without loss (`-u -b auto`).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RateSearch {

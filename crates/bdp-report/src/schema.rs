@@ -93,9 +93,9 @@ fn selftest_of_lab(draft: &mut Draft) {
         "description": "Results of the TCP flow, means over its repetitions.",
         "properties": {
             "goodput_bps": { "type": "number", "description": "Goodput." },
-            "goodput_sd_bps": { "type": ["number", "null"], "description": "Standard deviation between repetitions; null of one." },
+            "goodput_sd_bps": { "type": ["number", "null"], "description": "Standard deviation between repetitions; null if there is only one." },
             "retransmits": { "type": "number", "description": "Retransmitted segments." },
-            "retransmits_sd": { "type": ["number", "null"], "description": "Standard deviation between repetitions; null of one." },
+            "retransmits_sd": { "type": ["number", "null"], "description": "Standard deviation between repetitions; null if there is only one." },
             "rtt_loaded_ns": { "type": "number", "description": "Median round trip of probes beside the flow." },
         },
         "required": ["goodput_bps", "goodput_sd_bps", "retransmits", "retransmits_sd", "rtt_loaded_ns"],
@@ -410,7 +410,7 @@ fn word_transfers(draft: &mut Draft, of: &str) {
         transfer,
         "retransmit_ratio",
         share(
-            "Retransmitted segments / segments sent, omit included; null of datagrams, and if it is not known.",
+            "Retransmitted segments / segments sent, omit included; null for datagrams, and if it is not known.",
         ),
     );
     add(
@@ -420,7 +420,7 @@ fn word_transfers(draft: &mut Draft, of: &str) {
             "Segments retransmitted but not needlessly / segments sent, an upper bound of the loss; of datagrams, lost / sent. Null if it is not known.",
         ),
     );
-    let about = "Where the time of the first stream went; null of datagrams, and if the sender's kernel does not count it.";
+    let about = "Where the time of the first stream went; null for datagrams, and if the sender's kernel does not count it.";
     add(transfer, "time_spent", described(spent, about));
 }
 

@@ -201,7 +201,7 @@ pub struct LinkSpec {
     /// Profile that supplied the keys that the scenario left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
-    /// netem discipline at the end of the first and of the second host; none unless the emulator is compared with netem.
+    /// netem discipline at the end of the first and of the second host; absent unless the emulator is compared with netem.
     #[serde(default, skip_serializing_if = "is_ours_alone")]
     pub netem: [Option<Netem>; 2],
 }

@@ -307,7 +307,7 @@ pub struct DeviceFacts {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Pacing {
-    /// Pacing rate, payload of each stream, bit/s.
+    /// Rate at which each stream is paced, counting payload only, bit/s.
     pub rate_bps: u64,
     /// What spaced the packets.
     pub by: Pacer,

@@ -47,9 +47,9 @@ pub struct RttSummary {
     pub min: u64,
     /// Median of all probes sent, as the text prints it; an unanswered probe counts as slower than the time it was waited for.
     pub p50: u64,
-    /// 95th percentile of all probes; null of fewer than 20.
+    /// 95th percentile of all probes; null with fewer than 20.
     pub p95: Option<u64>,
-    /// 99th percentile of all probes; null of fewer than 100.
+    /// 99th percentile of all probes; null with fewer than 100.
     pub p99: Option<u64>,
     /// Largest round trip.
     pub max: u64,
@@ -67,9 +67,9 @@ pub struct RttSummary {
 pub struct OfAnswers {
     /// Median.
     pub p50: u64,
-    /// 95th percentile; null of fewer than 20 answers.
+    /// 95th percentile; null with fewer than 20 answers.
     pub p95: Option<u64>,
-    /// 99th percentile; null of fewer than 100.
+    /// 99th percentile; null with fewer than 100.
     pub p99: Option<u64>,
 }
 
@@ -79,9 +79,9 @@ pub struct OfAnswers {
 pub struct OfAll {
     /// Median.
     pub p50: Bound,
-    /// 95th percentile; null of fewer than 20 probes.
+    /// 95th percentile; null with fewer than 20 probes.
     pub p95: Option<Bound>,
-    /// 99th percentile; null of fewer than 100.
+    /// 99th percentile; null with fewer than 100.
     pub p99: Option<Bound>,
 }
 

@@ -47,7 +47,7 @@ pub struct Comparison {
     pub effect: Option<f64>,
     /// Bounds of the difference, in the unit of the values; null if a side has fewer than 6 runs.
     pub difference_interval: Option<Interval>,
-    /// Bounds of the effect; null if there is no effect or no interval of the difference.
+    /// Bounds of the effect; null without an effect or without an interval of the difference.
     pub effect_interval: Option<Interval>,
     /// Whether the intervals span the paired differences themselves, smallest to largest, because both sides ran under the virtual clock.
     #[serde(default)]

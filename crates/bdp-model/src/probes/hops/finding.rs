@@ -77,7 +77,7 @@ pub struct Figures {
     pub rtt_min_ns: Option<u64>,
     /// Median round trip.
     pub rtt_p50_ns: Option<u64>,
-    /// 95th percentile of the round trips; null of fewer than 20.
+    /// 95th percentile of the round trips; null with fewer than 20.
     pub rtt_p95_ns: Option<u64>,
 }
 

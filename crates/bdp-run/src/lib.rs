@@ -22,6 +22,8 @@ pub mod twin;
 pub mod watch;
 
 use bdp_agent::client::TuneError;
+use bdp_flow::session::error::SessionError;
+use measure::ssh::SshError;
 
 pub use case::capture::{CaptureOrder, asks_for_captures};
 pub use job::event::{EVENT_SCHEMA, Event, Journals, Question, Stage};
@@ -43,7 +45,7 @@ pub enum RunError {
     Session(#[from] bdp_flow::session::error::SessionError),
     /// The far end could not be started by ssh.
     #[error(transparent)]
-    Ssh(#[from] measure::ssh::SshError),
+    Ssh(#[from] SshError),
     /// Settings of this host could not be changed, or not put back.
     #[error("{doing}: {refusal}")]
     Tune {
@@ -90,6 +92,11 @@ pub enum RunError {
 }
 
 impl RunError {
+    /// Whether it only says that the job was cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self, Self::Session(SessionError::Cancelled) | Self::Ssh(SshError::Cancelled))
+    }
+
     /// Whether the request itself is wrong, whatever the machines and the path are like.
     pub fn is_request(&self) -> bool {
         match self {

@@ -112,9 +112,10 @@ impl FixArgs {
         let seen = RefCell::new(&mut face);
         let mut watch = |event: Event<'_>| {
             let mut face = seen.borrow_mut();
+            let shown = face.show(&event);
             // Without a reader nothing more is to be changed.
-            if let Err(error) = face.show(&event) {
-                face.broke = Some(error);
+            if shown.is_err() || output::is_closed() {
+                face.broke = face.broke.take().or(shown.err());
                 cancel.store(true, Ordering::Relaxed);
             }
         };
@@ -127,6 +128,13 @@ impl FixArgs {
         };
         let ended = Job::Fix(Box::new(plan)).run(context);
         face.live = None;
+        // It would be hidden by what ended the loop.
+        if let Err(error) = &ended.result
+            && !error.is_cancelled()
+            && cancel.load(Ordering::Relaxed)
+        {
+            output::note(&format!("bdp: {}", output::tame(&error.to_string())));
+        }
         if let Some(error) = face.broke.take() {
             return Err(error);
         }
@@ -201,12 +209,21 @@ impl<'a> Face<'a> {
                 None => return Ok(Exit::Done),
             },
             Event::Kept => "kept until the next boot; 'bdp tune revert' reverts it\n".to_owned(),
+            Event::NotPutBack { why } => {
+                output::note(&format!(
+                    "bdp: {}; it reverts in {}, or now with 'bdp tune revert'",
+                    output::tame(why),
+                    self.args.keep_for
+                ));
+                return Ok(Exit::Done);
+            }
             Event::PutBack { settings: count } => format!("reverted: {} as before\n", settings(*count)),
             other => {
                 self.live.iter_mut().for_each(|live| live.show(other));
                 return Ok(Exit::Done);
             }
         };
+        self.live = None;
         print(&text)
     }
 

@@ -106,8 +106,8 @@ impl TwinArgs {
         let context = Context::new(&guest::commands, &mut quiet, &never).storing(of_job(&mut store));
         let ended = Job::Twin(Box::new(plan)).run(context);
         let exit = Exit::of(&ended, false);
-        ended.result.map_err(refusal::of)?;
-        let Results::Twins(Some(report)) = ended.results else { return Ok(exit) };
+        let result = ended.result.map_err(refusal::of);
+        let Results::Twins(Some(report)) = ended.results else { return result.map(|()| exit) };
         if let Some(path) = &self.output {
             write(path, &report.twins)?;
         }
@@ -116,7 +116,8 @@ impl TwinArgs {
             false => bdp_report::twin_text(&report, &style()),
         };
         print(&text)?;
-        Ok(exit)
+        // What could not be stored was printed all the same.
+        result.map(|()| exit)
     }
 
     /// Directions that have a twin: one of two measured at once.

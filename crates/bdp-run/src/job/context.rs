@@ -10,7 +10,7 @@ use bdp_sys::clock;
 use bdp_tune::HostWorld;
 use serde::Serialize;
 
-use crate::{Event, Question, Result};
+use crate::{Event, Question, Result, RunError};
 
 /// What a job needs of the process that runs it: a command line, a page, an agent of a fleet.
 pub struct Context<'a> {
@@ -65,8 +65,7 @@ impl<'a> Context<'a> {
     /// Stores a document with a run, if there is a store.
     pub(crate) fn keep(&mut self, run: &str, kind: DocumentKind, document: &impl Serialize) -> Result<()> {
         let Some(at) = &mut self.store else { return Ok(()) };
-        // Documents are plain data, which JSON can always represent.
-        let document = serde_json::to_value(document).unwrap_or_default();
+        let document = serde_json::to_value(document).map_err(|error| RunError::Case(error.to_string()))?;
         at.store.append_document(run, &StoredDocument { kind, at_unix_ms: clock::unix_ms(), document })?;
         Ok(())
     }

@@ -160,6 +160,11 @@ pub enum Event<'a> {
     },
     /// The changes stay.
     Kept,
+    /// Not everything could be put back; the rest reverts when its time is up.
+    NotPutBack {
+        /// Why not.
+        why: Cow<'a, str>,
+    },
     /// The changes were put back.
     PutBack {
         /// Number of settings that are as before.

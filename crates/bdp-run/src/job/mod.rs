@@ -224,10 +224,10 @@ impl Job {
                 let (captures, result) = apart(plan.run(context.watch, cancel));
                 ended(None, Results::Captures(captures), result)
             }
-            Self::Twin(plan) => {
-                let (report, result) = apart(plan.run(&mut context));
-                ended(None, Results::Twins(report.map(Box::new)), result)
-            }
+            Self::Twin(plan) => match plan.run(&mut context) {
+                Ok((report, kept)) => ended(None, Results::Twins(Some(Box::new(report))), kept),
+                Err(error) => ended(None, Results::Twins(None), Err(error)),
+            },
             Self::Rehearse(plan) => {
                 let (rehearsal, result) = apart(plan.run(&mut context));
                 ended(None, Results::Rehearsed(rehearsal.map(Box::new)), result)
@@ -280,6 +280,7 @@ impl Ended {
             _ => Ending::Done,
         };
         match &self.result {
+            Err(error) if self.cancelled && error.is_cancelled() => Ending::Cancelled,
             Err(_) => Ending::Failed,
             Ok(()) if self.cancelled => Ending::Cancelled,
             Ok(()) if self.judgements.iter().any(|judgement| !judgement.met) => Ending::Missed,

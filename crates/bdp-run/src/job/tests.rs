@@ -2,6 +2,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use bdp_agent::ping::PingProgress;
+use bdp_flow::session::error::SessionError;
 use bdp_flow::session::progress::{ArrivalReading, Progress, Stage};
 use bdp_model::capture::{CaptureSummary, ReadCapture};
 use bdp_model::flow::payload::PayloadCheck;
@@ -290,6 +291,7 @@ fn events() -> Vec<Event<'static>> {
         Event::Verified { verification: Cow::Owned(verification()) },
         Event::Kept,
         Event::PutBack { settings: 2 },
+        Event::NotPutBack { why: Cow::Borrowed("unreachable") },
         Event::Sockets {
             interval: Cow::Owned(WatchInterval {
                 at_ns: 1_000_000_000,
@@ -321,6 +323,10 @@ fn ended(results: Results, result: Result<(), RunError>) -> Ended {
     Ended { run, results, judgements, comparisons, result, cancelled: false }
 }
 
+fn cancelled() -> Result<(), RunError> {
+    Err(SessionError::Cancelled.into())
+}
+
 /// One of each ending.
 fn outcomes() -> Vec<Outcome> {
     let request = MeasureRequest::to("ams1");
@@ -349,6 +355,7 @@ fn outcomes() -> Vec<Outcome> {
         (Ending::Missed, ended(Results::Fixed(Some(Fixed::Missed)), Ok(()))),
         (Ending::Done, ended(Results::Fixed(Some(Fixed::Done)), Ok(()))),
         (Ending::Failed, ended(Results::Captures(Some(broken_captures())), Ok(()))),
+        (Ending::Cancelled, Ended { cancelled: true, ..ended(Results::Fixed(None), cancelled()) }),
         (Ending::Cancelled, Ended { cancelled: true, ..ended(Results::Points(Vec::new()), Ok(())) }),
     ];
     all.into_iter()

@@ -57,7 +57,10 @@ pub enum Fixed {
 /// The steps of the loop, the questions to the user, and the messages.
 pub trait FixSteps {
     /// Why a step could not be taken.
-    type Error;
+    type Error: std::fmt::Display;
+
+    /// Refuses to go on once the loop was cancelled.
+    fn go_on(&self) -> Result<(), Self::Error>;
 
     /// Begins a stage, unless the loop was cancelled.
     fn begin(&mut self, stage: Stage, streams: Option<u32>) -> Result<(), Self::Error>;
@@ -122,6 +125,7 @@ pub fn fix<S: FixSteps>(options: &FixOptions, steps: &mut S) -> Result<Fixed, S:
             steps.begin(Stage::Rehearse, None)?;
             let rehearsal = steps.rehearse(&plan)?;
             steps.tell(Event::Rehearsed { rehearsal: Cow::Borrowed(&rehearsal) });
+            steps.go_on()?;
             let Some(chosen) = rehearsal.chosen() else { return Ok(Fixed::Missed) };
             (chosen.changes.clone(), Some(rehearsal))
         }
@@ -131,6 +135,7 @@ pub fn fix<S: FixSteps>(options: &FixOptions, steps: &mut S) -> Result<Fixed, S:
         options.asks_nothing || steps.ask(Question::Apply { change: Cow::Borrowed(change) })
     };
     let chosen: Vec<Change> = changes.into_iter().filter(is_wanted).collect();
+    steps.go_on()?;
     if chosen.is_empty() {
         steps.tell(Event::NothingApplied);
         return Ok(Fixed::Done);
@@ -138,31 +143,35 @@ pub fn fix<S: FixSteps>(options: &FixOptions, steps: &mut S) -> Result<Fixed, S:
     steps.begin(Stage::Apply, None)?;
     let journals = apply(chosen, steps)?;
     steps.tell(Event::Applied { journals });
-    let verified = steps.begin(Stage::Verify, None).and_then(|()| steps.verify(rehearsal.as_ref()));
-    let verification = match verified {
-        Ok(verification) => verification,
-        // What the changes do is unknown, so they do not stay.
-        Err(error) => {
-            put_back(journals, steps)?;
-            return Err(error);
-        }
-    };
-    steps.tell(Event::Verified { verification: Cow::Borrowed(&verification) });
+    // If it is unknown what the changes do, they do not stay.
+    let verification = verify(rehearsal.as_ref(), steps).map_err(|error| back_out(journals, error, steps))?;
     let missed = verification.missed();
     let is_kept = match (journals.is_empty(), options.asks_nothing) {
         (true, _) => return Ok(ended(missed)),
         (false, true) => !missed,
         (false, false) => steps.ask(Question::Keep),
     };
-    if is_kept {
-        for (end, journal) in journals.each() {
-            steps.keep(end, journal)?;
-        }
-        steps.tell(Event::Kept);
-    } else {
+    if !is_kept {
         put_back(journals, steps)?;
+        return Ok(ended(missed));
     }
+    // The far end first: this end's changes can still be put back if that fails.
+    for (end, journal) in [(End::Far, journals.far), (End::Near, journals.near)] {
+        if let Some(journal) = journal {
+            steps.keep(end, journal).map_err(|error| back_out(journals, error, steps))?;
+        }
+    }
+    steps.tell(Event::Kept);
     Ok(ended(missed))
+}
+
+/// Measures again and judges.
+fn verify<S: FixSteps>(rehearsal: Option<&Rehearsal>, steps: &mut S) -> Result<Verification, S::Error> {
+    steps.begin(Stage::Verify, None)?;
+    let verification = steps.verify(rehearsal)?;
+    steps.tell(Event::Verified { verification: Cow::Borrowed(&verification) });
+    steps.go_on()?;
+    Ok(verification)
 }
 
 const fn ended(missed: bool) -> Fixed {
@@ -246,25 +255,33 @@ fn apply<S: FixSteps>(changes: Vec<Change>, steps: &mut S) -> Result<Journals, S
     if !far.is_empty() {
         match steps.apply(End::Far, far) {
             Ok(journal) => journals.far = journal,
-            Err(error) => {
-                put_back(journals, steps)?;
-                return Err(error);
-            }
+            Err(error) => return Err(back_out(journals, error, steps)),
         }
     }
     Ok(journals)
 }
 
-/// Puts everything back that was set.
-fn put_back<S: FixSteps>(journals: Journals, steps: &mut S) -> Result<(), S::Error> {
-    let mut settings = 0;
-    for (end, journal) in journals.each() {
-        settings += steps.put_back(end, journal)?;
+/// Puts everything back after an error, which stays the loop's error.
+fn back_out<S: FixSteps>(journals: Journals, error: S::Error, steps: &mut S) -> S::Error {
+    if let Err(failed) = put_back(journals, steps) {
+        steps.tell(Event::NotPutBack { why: failed.to_string().into() });
     }
-    if !journals.is_empty() {
+    error
+}
+
+/// Puts everything back that was set, at each end whatever happens at the other.
+fn put_back<S: FixSteps>(journals: Journals, steps: &mut S) -> Result<(), S::Error> {
+    let (mut settings, mut failed) = (0, None);
+    for (end, journal) in journals.each() {
+        match steps.put_back(end, journal) {
+            Ok(count) => settings += count,
+            Err(error) => failed = failed.or(Some(error)),
+        }
+    }
+    if settings > 0 || (failed.is_none() && !journals.is_empty()) {
         steps.tell(Event::PutBack { settings });
     }
-    Ok(())
+    failed.map_or(Ok(()), Err)
 }
 
 #[cfg(test)]
@@ -295,6 +312,8 @@ mod tests {
         keeps: bool,
         /// The stage at whose beginning the user cancels.
         cancelled_at: Option<Stage>,
+        /// The end that cannot be put back.
+        is_stuck: Option<End>,
         done: Vec<String>,
     }
 
@@ -324,6 +343,7 @@ mod tests {
             misses: false,
             keeps: true,
             cancelled_at: None,
+            is_stuck: None,
             done: Vec::new(),
         }
     }
@@ -376,6 +396,10 @@ mod tests {
     impl FixSteps for Script {
         type Error = &'static str;
 
+        fn go_on(&self) -> Result<(), &'static str> {
+            Ok(())
+        }
+
         fn begin(&mut self, stage: Stage, streams: Option<u32>) -> Result<(), &'static str> {
             if let Some(streams) = streams {
                 self.note(format!("{streams} streams"));
@@ -392,6 +416,7 @@ mod tests {
                 Event::Applied { journals } => format!("journals {:?} {:?}", journals.near, journals.far),
                 Event::Kept => "kept".to_owned(),
                 Event::PutBack { settings } => format!("{settings} as before"),
+                Event::NotPutBack { why } => format!("not put back: {why}"),
                 other => panic!("{other:?}"),
             };
             self.note(what);
@@ -485,7 +510,7 @@ mod tests {
 
         fn put_back(&mut self, end: End, journal: u32) -> Result<usize, &'static str> {
             self.note(format!("put back {journal} of {}", end.name()));
-            Ok(2)
+            if self.is_stuck == Some(end) { Err("unreachable") } else { Ok(2) }
         }
     }
 
@@ -496,10 +521,10 @@ mod tests {
         let (ended, done) = script().ended(true);
         assert_eq!(ended, Fixed::Done);
         let begin = r#"8 streams, plan by Some("with 8")"#;
-        assert_eq!(done, format!("{begin}, {APPLIED}, keep 7 of near, keep 9 of far, kept"));
+        assert_eq!(done, format!("{begin}, {APPLIED}, keep 9 of far, keep 7 of near, kept"));
         let (_, asked) = script().ended(false);
         let questions = "asked about near, asked about far";
-        let keep = "asked to keep, keep 7 of near, keep 9 of far, kept";
+        let keep = "asked to keep, keep 9 of far, keep 7 of near, kept";
         assert_eq!(asked, format!("{begin}, {questions}, {APPLIED}, {keep}"));
     }
 
@@ -537,6 +562,16 @@ mod tests {
         assert_eq!(fix(&options, &mut steps), Err("cancelled"));
         let done = steps.done.join(", ");
         assert!(done.ends_with("put back 7 of near, put back 9 of far, 4 as before"), "{done}");
+        // What fails at one end does not keep the other as it is, nor hide why the loop ended.
+        let mut steps = Script { cancelled_at: Some(Stage::Verify), is_stuck: Some(End::Near), ..script() };
+        assert_eq!(fix(&options, &mut steps), Err("cancelled"));
+        let done = steps.done.join(", ");
+        let both = "put back 7 of near, put back 9 of far, 2 as before";
+        assert!(done.ends_with(&format!("{both}, not put back: unreachable")), "{done}");
+        let (_, done) = Script { keeps: false, ..script() }.ended(false);
+        assert!(done.ends_with("4 as before"), "{done}");
+        let mut steps = Script { keeps: false, is_stuck: Some(End::Far), ..script() };
+        assert_eq!(fix(&FixOptions { asks_nothing: false, ..options }, &mut steps), Err("unreachable"));
     }
 
     #[test]

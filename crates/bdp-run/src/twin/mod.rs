@@ -43,8 +43,9 @@ pub struct TwinPlan {
 }
 
 impl TwinPlan {
-    /// Derives the twins, runs them, and compares each with the measurement; stores the comparison with the run.
-    pub fn run(&self, context: &mut Context<'_>) -> Result<TwinReport> {
+    /// Derives the twins, runs them, and compares each with the measurement. Returns the comparison, and whether it could
+    /// be stored with the run.
+    pub fn run(&self, context: &mut Context<'_>) -> Result<(TwinReport, Result<()>)> {
         let mut twins = Vec::new();
         for &direction in &self.directions {
             context.go_on()?;
@@ -64,10 +65,11 @@ impl TwinPlan {
             run: self.path.run.clone(),
             twins,
         };
-        if !self.derive_only {
-            self.path.keep(context, DocumentKind::Twin, &report)?;
-        }
-        Ok(report)
+        let kept = match self.derive_only {
+            true => Ok(()),
+            false => self.path.keep(context, DocumentKind::Twin, &report),
+        };
+        Ok((report, kept))
     }
 }
 

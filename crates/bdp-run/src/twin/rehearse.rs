@@ -81,6 +81,7 @@ impl RehearsePlan {
                 }
                 alone.push(made);
             }
+            context.go_on()?;
             let ran = twin::run_variants(&twin, &alone, &order, agents(), context.watch)?;
             let congestion = twin.flow.congestion.clone();
             let others = alone.iter().map(|variant| TwinVariant {
@@ -89,6 +90,7 @@ impl RehearsePlan {
                 ..variant.clone()
             });
             let once = TwinRuns { runs: 1, ..order };
+            context.go_on()?;
             let beside =
                 twin::run_variants(&twin, &others.collect::<Vec<_>>(), &once, agents(), context.watch)?;
             for (variant, (ran, beside)) in variants.iter_mut().zip(ran.iter().zip(&beside)) {

@@ -57,6 +57,9 @@ pub struct FixPlan {
 impl FixPlan {
     /// Runs the loop once. It needs a store, where each conclusion is kept with the first measurement's run.
     pub fn run(&self, context: &mut Context<'_>) -> Result<Fixed> {
+        if context.store.is_none() {
+            return Err(RunError::Request("a fix needs a store for its runs and predictions".to_owned()));
+        }
         let options = FixOptions {
             request: self.request.clone(),
             is_rate_known: self.rate_bps.is_some(),
@@ -77,8 +80,12 @@ struct Steps<'a, 'c> {
 impl FixSteps for Steps<'_, '_> {
     type Error = RunError;
 
+    fn go_on(&self) -> Result<()> {
+        self.context.go_on()
+    }
+
     fn begin(&mut self, stage: Stage, streams: Option<u32>) -> Result<()> {
-        self.context.go_on()?;
+        self.go_on()?;
         self.tell(Event::Stage { stage, streams });
         Ok(())
     }
@@ -127,6 +134,9 @@ impl FixSteps for Steps<'_, '_> {
     }
 
     fn ask(&mut self, question: Question<'_>) -> bool {
+        if self.context.is_cancelled() {
+            return false;
+        }
         self.tell(Event::Question { question: question.clone() });
         // Whoever cancels at a question has not said yes.
         self.context.ask(&question) && !self.context.is_cancelled()
@@ -175,9 +185,14 @@ impl FixSteps for Steps<'_, '_> {
             End::Near => {
                 let options = RevertOptions { only: Some(journal), ..RevertOptions::default() };
                 let reverted = bdp_tune::revert(self.world()?, options).map_err(refused("revert"))?;
-                Ok(reverted.put_back.len())
+                let failed = reverted.failed.iter().map(|(target, cause)| format!("{target}: {cause}"));
+                restored(failed.collect(), reverted.put_back.len() + reverted.were_back.len())
             }
-            End::Far => Ok(self.far("revert", |client| client.revert(journal))?.put_back.len()),
+            End::Far => {
+                let reverted = self.far("revert", |client| client.revert(journal))?;
+                let failed = reverted.failed.iter().map(|of| format!("{}: {}", of.target, of.cause));
+                restored(failed.collect(), reverted.put_back.len() + reverted.were_back.len())
+            }
         }
     }
 }
@@ -210,6 +225,14 @@ impl Steps<'_, '_> {
         let never = AtomicBool::new(false);
         let mut client = TuneClient::connect(&request.host, request.port, token, &never).map_err(failed)?;
         ask(&mut client).map_err(failed)
+    }
+}
+
+/// Returns the number of settings that are as before, unless some are not.
+fn restored(failed: Vec<String>, count: usize) -> Result<usize> {
+    match failed.is_empty() {
+        true => Ok(count),
+        false => Err(RunError::Case(format!("revert: cannot restore {}", failed.join("; ")))),
     }
 }
 

@@ -105,3 +105,31 @@ fn red_options(config: &Red, kernel: &KernelQueue) -> Options {
 fn micros(time: Nanos) -> u32 {
     u32::try_from(time.as_ns() / 1_000).unwrap_or(u32::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The kernel's queues get the same attributes in every version.
+    #[test]
+    fn the_options_of_each_queue_are_pinned() {
+        let pinned: [(&str, u64); 6] = [
+            ("codel", 0xc89d_956d_986e_2767),
+            ("fq_codel", 0x6f8d_5914_29f9_eec6),
+            ("pie", 0xa6ef_6811_81f0_d901),
+            ("red", 0x9ef4_2c8e_510c_e777),
+            ("cake", 0xe6a2_d27a_a1f9_eff0),
+            ("dualpi2", 0xb482_9ac6_3dc4_5410),
+        ];
+        for (kind, wanted) in pinned {
+            let queue = Queue::of_kind(kind).unwrap();
+            let kernel =
+                KernelQueue { queue, limit_packets: 77, rate: Rate::bps(10_000_000), overhead_bytes: 38 };
+            let hash =
+                format!("{:?}", options(&kernel)).bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+                    (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+                });
+            assert_eq!(hash, wanted, "{kind}");
+        }
+    }
+}

@@ -10,7 +10,7 @@ use crate::arbitrary::{self, Arrival};
 use crate::{assert_conserved, drain, numbered, symmetric, wire};
 
 /// A UDP datagram of a flow, with an ECN field, that carries its number behind its headers.
-fn datagram(number: u64, bytes: usize, flow: u16, ecn: u8) -> Packet {
+pub(crate) fn datagram(number: u64, bytes: usize, flow: u16, ecn: u8) -> Packet {
     let bytes = bytes.max(36);
     let mut data = vec![0; bytes];
     data[0] = 0x45;
@@ -22,7 +22,7 @@ fn datagram(number: u64, bytes: usize, flow: u16, ecn: u8) -> Packet {
     Packet::from(data)
 }
 
-fn number(packet: &Packet) -> u64 {
+pub(crate) fn number(packet: &Packet) -> u64 {
     u64::from_be_bytes(packet.data[28..36].try_into().expect("eight bytes"))
 }
 

@@ -112,6 +112,38 @@ fn a_record_of_drop_tail_says_nothing_of_it() {
     assert_eq!(serde_json::from_str::<DirectionConfig>(&text).unwrap(), codel);
 }
 
+/// Records of earlier versions stay readable, and repeat to the byte.
+#[test]
+fn the_record_of_each_queue_is_pinned() {
+    for (kind, record) in [
+        (
+            "codel",
+            r#"{"kind":"codel","target_ns":5000000,"interval_ns":100000000,"ecn":false,"ce_threshold_ns":null}"#,
+        ),
+        (
+            "fq_codel",
+            r#"{"kind":"fq_codel","codel":{"target_ns":5000000,"interval_ns":100000000,"ecn":true,"ce_threshold_ns":null},"flows":1024,"quantum_bytes":1514}"#,
+        ),
+        (
+            "pie",
+            r#"{"kind":"pie","target_ns":15000000,"tupdate_ns":15000000,"alpha":2,"beta":20,"ecn":false}"#,
+        ),
+        (
+            "red",
+            r#"{"kind":"red","min_bytes":30000,"max_bytes":90000,"avpkt_bytes":1000,"burst":55,"probability":0.02,"ecn":false,"harddrop":false}"#,
+        ),
+        ("cake", r#"{"kind":"cake","diffserv":"diffserv3","isolation":"triple-isolate","rtt_ns":100000000}"#),
+        (
+            "dualpi2",
+            r#"{"kind":"dualpi2","target_ns":15000000,"tupdate_ns":16000000,"alpha":41,"beta":819,"coupling_factor":2,"step_thresh_ns":1000000,"drop_on_overload":true,"c_protection_percent":10}"#,
+        ),
+    ] {
+        let queue = direction(&format!("queue = '{kind}'")).queue;
+        assert_eq!(serde_json::to_string(&queue).unwrap(), record);
+        assert_eq!(serde_json::from_str::<Option<Queue>>(record).unwrap(), queue);
+    }
+}
+
 #[test]
 fn what_does_not_go_together_is_refused_in_a_line() {
     for (lines, expected) in [

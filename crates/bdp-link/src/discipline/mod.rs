@@ -11,6 +11,7 @@ mod cobalt;
 mod codel;
 mod drop_tail;
 mod dual_pi2;
+mod fair;
 mod fifo;
 mod flow_hash;
 mod fq_codel;

@@ -53,7 +53,7 @@ fn each_queue_decides_as_ever() {
     ];
     for (kind, wanted) in pinned {
         let queue = Queue::of_kind(kind).expect("a kind");
-        let found = [queue.default_limit(), QueueLimit::Packets(60)].map(|limit| decisions(queue, limit));
+        let found = [queue.kind().limit, QueueLimit::Packets(60)].map(|limit| decisions(queue, limit));
         assert_eq!(found, wanted, "{kind}");
     }
 }

@@ -8,6 +8,7 @@ use super::parameter::{
 use super::reading::QueueLimit;
 use crate::units::{ByteCount, Nanos, Probability};
 
+// A new kind comes last: the selftest numbers its trains, and so their seeds, in this order.
 kinds! {
     /// Active queue management of a direction.
     Queue {
@@ -27,6 +28,11 @@ kinds! {
         DualPi2 = "dualpi2" {
             limit: QueueLimit::Packets(10_000), draws: true, limit_attribute: Some(1), memory: Some((2, 1 << 30)),
             own_words: true, since: Some("linux-7.2"),
+        }
+        /// A queue with PIE for each flow, as in Linux.
+        FqPie = "fq_pie" {
+            on_arrival: true, limit: QueueLimit::Packets(10_240), draws: true, in_jiffies: true,
+            limit_attribute: Some(1), memory: Some((8, 1 << 30)),
         }
     }
 }
@@ -87,6 +93,23 @@ parameters! {
         beta: u32 = 20 => "beta", Count(0..=32), 5;
         /// Whether ECN-capable packets are marked instead of dropped, up to a probability of 10 %.
         ecn: bool = false => "ecn", Flag, 6;
+    }
+}
+
+parameters! {
+    /// FQ-PIE: deficit round robin among flows, new ones first, with PIE in each.
+    FqPie (
+        /// PIE settings of each flow's queue.
+        pie: Pie = Pie::default(), [3, 4, 5, 6, 10]
+    ) {
+        /// Number of queues that flows are hashed into.
+        flows: u32 = 1024 => "flows", Count(1..=65_536), 2;
+        /// IP bytes that a flow may send per round.
+        quantum_bytes: u32 = 1514 => "quantum", Bytes(QUANTUM), 7;
+        /// Probability up to which `ecn` marks, instead of 10 %, percent.
+        ecn_prob_percent: u32 = 10 => "ecn_prob", Count(0..=100), 9;
+        /// Whether the probability for packets shorter than 1500 bytes is proportional to their length.
+        bytemode: bool = false => "bytemode", Flag, 11;
     }
 }
 

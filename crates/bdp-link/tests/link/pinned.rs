@@ -15,8 +15,11 @@ fn digest(hash: u64, word: u64) -> u64 {
         .fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
+/// The digest of all departures, and the numbers dropped for lack of room, dropped by decision, and marked.
+type Decisions = (u64, [u64; 3]);
+
 /// Six flows of several lengths and ECN fields at 8 Mbit/s, in bursts of overload with pauses.
-fn decisions(queue: Queue, limit: QueueLimit) -> (u64, [u64; 3]) {
+fn decisions(queue: Queue, limit: QueueLimit) -> Decisions {
     let direction = DirectionConfig { queue: Some(queue), limit, ..wire(8_000_000) };
     let mut link = Link::new(&symmetric(direction), 7);
     let mut departed = Vec::new();
@@ -43,7 +46,7 @@ fn decisions(queue: Queue, limit: QueueLimit) -> (u64, [u64; 3]) {
 /// With room for all packets, and for 60.
 #[test]
 fn each_queue_decides_as_ever() {
-    let pinned: [(&str, [(u64, [u64; 3]); 2]); 6] = [
+    let pinned: [(&str, [Decisions; 2]); 6] = [
         ("codel", [(0xed06_2b6c_665f_bfbe, [0, 1073, 0]), (0xca3f_22fc_9d8e_d97c, [4636, 659, 0])]),
         ("fq_codel", [(0x2c8c_5bd6_146d_8ace, [0, 2162, 2795]), (0x2564_1334_0e5f_6dd0, [3754, 1431, 3656])]),
         ("pie", [(0x1e13_ccf3_3276_5080, [0, 5608, 0]), (0x46ad_e033_f4a3_3cd4, [4737, 577, 0])]),

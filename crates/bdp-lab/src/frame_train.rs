@@ -204,7 +204,7 @@ fn router(install: impl FnOnce(&mut Netlink) -> bdp_sys::Result<()> + Send) -> R
 fn install(netlink: &mut Netlink, queue: &KernelQueue) -> bdp_sys::Result<()> {
     let bytes_per_second = queue.rate.as_bps() / 8;
     let options = kernel_queue::options(queue);
-    if queue.shapes() {
+    if queue.queue.kind().shapes {
         return netlink.set_queue("leave", Parent::Root, &options);
     }
     netlink.set_rate("leave", bytes_per_second, queue.overhead_bytes, LONGEST_FRAME)?;

@@ -2,7 +2,7 @@
 
 use bdp_model::link::queue::{Queue, QueueParameter, QueueValue, Red};
 use bdp_model::units::{Nanos, Rate};
-use bdp_sys::qdisc_managed::{Options, cake, codel, dual_pi2, fq_codel, pie, red};
+use bdp_sys::qdisc_managed::{Options, cake, red};
 
 use serde::{Deserialize, Serialize};
 
@@ -23,24 +23,22 @@ pub struct KernelQueue {
 const MEMORY: u32 = 1 << 30;
 
 pub(crate) fn options(kernel: &KernelQueue) -> Options {
-    let limit = kernel.limit_packets;
-    // Options beside the parameters.
-    let options = match &kernel.queue {
-        Queue::Codel(_) => Options::new("codel").with(codel::LIMIT, limit),
-        Queue::FqCodel(_) => {
-            Options::new("fq_codel").with(fq_codel::LIMIT, limit).with(fq_codel::MEMORY_LIMIT, u32::MAX)
-        }
-        Queue::Pie(_) => Options::new("pie").with(pie::LIMIT, limit),
+    let kind = kernel.queue.kind();
+    let mut options = match &kernel.queue {
         Queue::Red(config) => red_options(config, kernel),
-        Queue::Cake(config) => Options::new("cake")
+        Queue::Cake(config) => Options::new(kind.name)
             .with_bytes(cake::BASE_RATE64, &(kernel.rate.as_bps() / 8).to_ne_bytes())
             .with(cake::OVERHEAD, kernel.overhead_bytes)
             .with(cake::TARGET, micros(config.rtt) / 20)
             .with(cake::MEMORY, MEMORY),
-        Queue::DualPi2(_) => {
-            Options::new("dualpi2").with(dual_pi2::LIMIT, limit).with(dual_pi2::MEMORY_LIMIT, MEMORY)
-        }
+        _ => Options::new(kind.name),
     };
+    if let Some(number) = kind.limit_attribute {
+        options = options.with(number, kernel.limit_packets);
+    }
+    if let Some((number, bytes)) = kind.memory {
+        options = options.with(number, bytes);
+    }
     let mut queue = kernel.queue;
     queue.parameters().into_iter().fold(options, |options, QueueParameter { value, attribute, .. }| {
         let Some(number) = attribute else { return options };
@@ -61,13 +59,6 @@ pub(crate) fn options(kernel: &KernelQueue) -> Options {
 /// A fraction as parts of 2^32.
 fn of_two_to_32(share: f64) -> u32 {
     (share * 4_294_967_296.0) as u32
-}
-
-impl KernelQueue {
-    /// Whether it enforces its rate by itself.
-    pub(crate) fn shapes(&self) -> bool {
-        matches!(self.queue, Queue::Cake(_))
-    }
 }
 
 /// RED's parameters as tc(8) derives them.
@@ -104,4 +95,32 @@ fn red_options(config: &Red, kernel: &KernelQueue) -> Options {
 
 fn micros(time: Nanos) -> u32 {
     u32::try_from(time.as_ns() / 1_000).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The kernel's queues get the same attributes in every version.
+    #[test]
+    fn the_options_of_each_queue_are_pinned() {
+        let pinned: [(&str, u64); 6] = [
+            ("codel", 0xc89d_956d_986e_2767),
+            ("fq_codel", 0x6f8d_5914_29f9_eec6),
+            ("pie", 0xa6ef_6811_81f0_d901),
+            ("red", 0x9ef4_2c8e_510c_e777),
+            ("cake", 0xe6a2_d27a_a1f9_eff0),
+            ("dualpi2", 0xe5f4_c346_d529_d298),
+        ];
+        for (kind, wanted) in pinned {
+            let queue = Queue::of_kind(kind).unwrap();
+            let kernel =
+                KernelQueue { queue, limit_packets: 77, rate: Rate::bps(10_000_000), overhead_bytes: 38 };
+            let hash =
+                format!("{:?}", options(&kernel)).bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+                    (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+                });
+            assert_eq!(hash, wanted, "{kind}");
+        }
+    }
 }

@@ -4,27 +4,7 @@ use crate::netlink::{KIND, Netlink, ROOT, TCMSG_BYTES, push_attribute};
 use crate::qdisc::{OPTIONS, RTM_NEWQDISC};
 use crate::{Result, SysError};
 
-/// `TCA_CODEL_*` of linux/pkt_sched.h; here and below, those that are no parameter of a scenario's queue.
-pub mod codel {
-    /// Packets.
-    pub const LIMIT: u16 = 2;
-}
-
-/// `TCA_FQ_CODEL_*`.
-pub mod fq_codel {
-    /// Packets.
-    pub const LIMIT: u16 = 2;
-    /// Bytes of kernel memory.
-    pub const MEMORY_LIMIT: u16 = 9;
-}
-
-/// `TCA_PIE_*`.
-pub mod pie {
-    /// Packets.
-    pub const LIMIT: u16 = 2;
-}
-
-/// `TCA_RED_*`.
+/// `TCA_RED_*` of linux/pkt_sched.h; here and below, those that no declaration of a queue has.
 pub mod red {
     /// `struct tc_red_qopt`: limit, lower and upper threshold in bytes, then of 8 bits: log2 of the weight's inverse, log2 of random
     /// numbers, log2 of idle time's unit, and flags.
@@ -49,14 +29,6 @@ pub mod cake {
     pub const TARGET: u16 = 8;
     /// Bytes of kernel memory.
     pub const MEMORY: u16 = 10;
-}
-
-/// `TCA_DUALPI2_*`.
-pub mod dual_pi2 {
-    /// Packets.
-    pub const LIMIT: u16 = 1;
-    /// Bytes of kernel memory.
-    pub const MEMORY_LIMIT: u16 = 2;
 }
 
 /// `TCA_TBF_*` of linux/pkt_sched.h.
@@ -163,7 +135,7 @@ mod tests {
 
     #[test]
     fn options_are_attributes() {
-        let options = Options::new("codel").with(codel::LIMIT, 5_000).with(4, 1);
+        let options = Options::new("codel").with(2, 5_000).with(4, 1);
         assert_eq!(options.bytes.len(), 16);
         assert_eq!(options.bytes[4..8], 5_000u32.to_ne_bytes());
         assert_eq!(options.bytes[10..12], 4u16.to_ne_bytes());

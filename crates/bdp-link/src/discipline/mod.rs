@@ -11,9 +11,11 @@ mod cobalt;
 mod codel;
 mod drop_tail;
 mod dual_pi2;
+mod fair;
 mod fifo;
 mod flow_hash;
 mod fq_codel;
+mod fq_pie;
 mod managed;
 mod pie;
 mod red;
@@ -29,6 +31,7 @@ use self::drop_tail::DropTail;
 use self::dual_pi2::DualPi2;
 use self::flow_hash::FlowHash;
 use self::fq_codel::FqCodel;
+use self::fq_pie::FqPie;
 use self::managed::Rolls;
 pub(crate) use self::managed::{Effects, Managed, OnWire, Removed};
 use self::pie::Pie;
@@ -62,6 +65,7 @@ impl Discipline {
             Queue::Codel(codel) => Box::new(Codel::new(codel, limit)),
             Queue::FqCodel(fq) => Box::new(FqCodel::new(fq, limit, hash())),
             Queue::Pie(pie) => Box::new(Pie::new(pie, limit, rolls())),
+            Queue::FqPie(fq) => Box::new(FqPie::new(fq, limit, hash(), rolls())),
             Queue::Red(red) => Box::new(Red::new(red, limits, config.rate, rolls())),
             Queue::Cake(cake) => Box::new(Cake::new(cake, limits, config.rate, hash(), rolls())),
             Queue::DualPi2(dual) => Box::new(DualPi2::new(dual, limit, rolls())),

@@ -12,7 +12,8 @@ use crate::ecn;
 use crate::verdict::DropCause;
 
 /// Two full packets: with less waiting nothing is dropped early (RFC 8033, section 4.1).
-const LEAST_BACKLOG: u64 = 2 * 1500;
+const LEAST_BACKLOG: u64 = 2 * FULL_PACKET;
+const FULL_PACKET: u64 = 1500;
 /// How long a queue may grow before anything is dropped early (RFC 8033, section 4.4).
 const BURST_ALLOWANCE: Nanos = Nanos::millis(150);
 /// Delay above which the probability grows by a further step (RFC 8033, section 5.1).
@@ -28,11 +29,42 @@ const FOR_SURE: f64 = 8.5;
 /// One queue with PIE.
 #[derive(Debug, Clone)]
 pub(crate) struct Pie {
-    config: PieConfig,
     limit: u64,
     queue: Fifo,
     /// One draw per offered packet.
     rolls: Rolls,
+    controller: Controller,
+    on_wire: OnWire,
+}
+
+impl Pie {
+    pub(super) fn new(config: PieConfig, limit: u64, rolls: Rolls) -> Self {
+        let controller = Controller::new(config, MARKED_UP_TO, false);
+        Self { limit, queue: Fifo::default(), rolls, controller, on_wire: OnWire::default() }
+    }
+
+    fn backlog(&self) -> Backlog {
+        Backlog { packets: self.queue.len(), bytes: self.queue.bytes() + self.on_wire.bytes }
+    }
+}
+
+/// The content of a controlled queue.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Backlog {
+    /// Packets waiting.
+    pub packets: u64,
+    /// IP bytes, of the packet on the wire too if it counts.
+    pub bytes: u64,
+}
+
+/// The controller of one queue.
+#[derive(Debug, Clone)]
+pub(super) struct Controller {
+    config: PieConfig,
+    /// Probability above which ECN-capable packets are dropped too.
+    marked_up_to: f64,
+    /// Whether smaller packets are dropped more rarely.
+    by_size: bool,
     updates: Ticker,
     probability: f64,
     /// Sum of the probabilities since the last drop.
@@ -42,16 +74,14 @@ pub(crate) struct Pie {
     delay: Nanos,
     delay_before: Nanos,
     served_at: Option<Nanos>,
-    on_wire: OnWire,
 }
 
-impl Pie {
-    pub(super) fn new(config: PieConfig, limit: u64, rolls: Rolls) -> Self {
+impl Controller {
+    pub(super) fn new(config: PieConfig, marked_up_to: f64, by_size: bool) -> Self {
         Self {
             config,
-            limit,
-            queue: Fifo::default(),
-            rolls,
+            marked_up_to,
+            by_size,
             updates: Ticker::new(config.tupdate),
             probability: 0.0,
             accumulated: 0.0,
@@ -59,24 +89,60 @@ impl Pie {
             delay: Nanos::ZERO,
             delay_before: Nanos::ZERO,
             served_at: None,
-            on_wire: OnWire::default(),
+        }
+    }
+
+    /// Admits a packet behind this many IP bytes; returns whether it was marked.
+    pub(super) fn admit(
+        &mut self,
+        waiting: &mut Waiting,
+        bytes: u64,
+        rolls: &mut Rolls,
+    ) -> Result<bool, DropCause> {
+        if !self.signals(waiting, bytes, rolls) {
+            return Ok(false);
+        }
+        let marks = self.config.ecn && self.probability <= self.marked_up_to;
+        match marks && ecn::congest(&mut waiting.packet) {
+            true => Ok(true),
+            false => Err(self.refuse(DropCause::Aqm)),
+        }
+    }
+
+    /// Notes that a packet was dropped on arrival.
+    pub(super) fn refuse(&mut self, cause: DropCause) -> DropCause {
+        self.accumulated = 0.0;
+        cause
+    }
+
+    /// Notes that a packet is served, and whether others wait behind it.
+    pub(super) fn serve(&mut self, waiting: &Waiting, behind: bool, now: Nanos) {
+        self.delay = if behind { now.saturating_sub(waiting.ticket.arrived) } else { Nanos::ZERO };
+        if let Some(before) = self.served_at.replace(now) {
+            self.burst_allowance = self.burst_allowance.saturating_sub(now.saturating_sub(before));
         }
     }
 
     /// Whether the packet is to be dropped or marked (RFC 8033, sections 4.1 and 5.4).
-    fn signals(&mut self, waiting: &Waiting, backlog: u64) -> bool {
+    fn signals(&mut self, waiting: &Waiting, backlog: u64, rolls: &mut Rolls) -> bool {
         let low = self.delay < half(self.config.target) && self.probability < 0.2;
         if self.burst_allowance > Nanos::ZERO || low || backlog < LEAST_BACKLOG {
             return false;
         }
-        self.accumulated = if self.probability == 0.0 { 0.0 } else { self.accumulated + self.probability };
+        let probability = match waiting.packet.len_bytes() {
+            bytes if self.by_size && bytes < FULL_PACKET => {
+                self.probability * bytes as f64 / FULL_PACKET as f64
+            }
+            _ => self.probability,
+        };
+        self.accumulated = if probability == 0.0 { 0.0 } else { self.accumulated + probability };
         if self.accumulated < NOT_BEFORE {
             return false;
         }
         if self.accumulated >= FOR_SURE {
             return true;
         }
-        let falls = self.rolls.roll(&waiting.ticket, 0) < self.probability;
+        let falls = rolls.roll(&waiting.ticket, 0) < probability;
         if falls {
             self.accumulated = 0.0;
         }
@@ -84,10 +150,10 @@ impl Pie {
     }
 
     /// Catches up with the updates due by now (RFC 8033, section 4.2).
-    fn update(&mut self, now: Nanos) {
+    pub(super) fn update(&mut self, now: Nanos, backlog: Backlog) {
         // Nothing changes at rest.
         let rests = self.probability == 0.0 && self.delay == Nanos::ZERO && self.delay_before == Nanos::ZERO;
-        if rests && self.queue.len() == 0 {
+        if rests && backlog.packets == 0 {
             if self.updates.skip(now) {
                 self.reset();
             }
@@ -95,7 +161,7 @@ impl Pie {
         }
         while self.updates.next(now) {
             let before = (self.probability, self.delay_before);
-            self.update_probability();
+            self.update_probability(backlog.bytes);
             // Nothing was served since, so the others change nothing either.
             if before == (self.probability, self.delay_before) {
                 self.updates.skip(now);
@@ -103,8 +169,7 @@ impl Pie {
         }
     }
 
-    fn update_probability(&mut self) {
-        let backlog = self.queue.bytes() + self.on_wire.bytes;
+    fn update_probability(&mut self, backlog: u64) {
         let (delay, before) = (self.delay, self.delay_before);
         let seconds = |time: Nanos| time.as_ns() as f64 / 1e9;
         let scale = match self.probability {
@@ -151,40 +216,28 @@ impl Pie {
 
 impl Managed for Pie {
     fn offer(&mut self, mut waiting: Waiting, on_wire: OnWire, _: &mut Effects) -> Result<bool, DropCause> {
-        self.update(waiting.ticket.arrived);
+        self.controller.update(waiting.ticket.arrived, self.backlog());
         self.on_wire = on_wire;
         if self.queue.len() + on_wire.packets >= self.limit {
-            self.accumulated = 0.0;
-            return Err(DropCause::Queue);
+            return Err(self.controller.refuse(DropCause::Queue));
         }
-        let backlog = self.queue.bytes() + on_wire.bytes;
-        let mut marked = false;
-        if self.signals(&waiting, backlog) {
-            marked = self.config.ecn && self.probability <= MARKED_UP_TO && ecn::congest(&mut waiting.packet);
-            if !marked {
-                self.accumulated = 0.0;
-                return Err(DropCause::Aqm);
-            }
-        }
+        let bytes = self.backlog().bytes;
+        let marked = self.controller.admit(&mut waiting, bytes, &mut self.rolls)?;
         self.queue.push(waiting);
         Ok(marked)
     }
 
     fn take(&mut self, now: Nanos, _: &mut Effects) -> Option<Waiting> {
-        self.update(now);
+        self.controller.update(now, self.backlog());
         let waiting = self.queue.pop()?;
-        let behind = self.queue.bytes() > 0;
-        self.delay = if behind { now.saturating_sub(waiting.ticket.arrived) } else { Nanos::ZERO };
-        if let Some(before) = self.served_at.replace(now) {
-            self.burst_allowance = self.burst_allowance.saturating_sub(now.saturating_sub(before));
-        }
+        self.controller.serve(&waiting, self.queue.bytes() > 0, now);
         self.on_wire = OnWire { packets: 1, bytes: waiting.packet.len_bytes() };
         Some(waiting)
     }
 
     /// Notes that the wire has been free since then.
     fn went_idle(&mut self, at: Nanos) {
-        self.update(at);
+        self.controller.update(at, self.backlog());
         self.on_wire = OnWire::default();
     }
 }

@@ -16,6 +16,7 @@ mod managed;
 mod marking;
 mod oracle;
 mod over_time;
+mod pinned;
 mod policing;
 mod queue;
 mod rewrite;

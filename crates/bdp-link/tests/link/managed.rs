@@ -1,7 +1,9 @@
 //! Queues that manage themselves: what holds of all of them.
 
+use std::ops::RangeInclusive;
+
 use bdp_link::{Counters, Departure, DropCause, End, Fate, Link, Packet};
-use bdp_model::link::queue::{Cake, Codel, DualPi2, FqCodel, Isolation, Pie, Queue, Red, Tins};
+use bdp_model::link::queue::{Cake, Codel, DualPi2, FqCodel, Isolation, Pie, Queue, QueueValue, Red, Tins};
 use bdp_model::link::{DirectionConfig, LinkConfig, Medium, QueueLimit};
 use bdp_model::units::{Nanos, Probability};
 use proptest::prelude::*;
@@ -10,7 +12,7 @@ use crate::arbitrary::{self, Arrival};
 use crate::{assert_conserved, drain, numbered, symmetric, wire};
 
 /// A UDP datagram of a flow, with an ECN field, that carries its number behind its headers.
-fn datagram(number: u64, bytes: usize, flow: u16, ecn: u8) -> Packet {
+pub(crate) fn datagram(number: u64, bytes: usize, flow: u16, ecn: u8) -> Packet {
     let bytes = bytes.max(36);
     let mut data = vec![0; bytes];
     data[0] = 0x45;
@@ -22,59 +24,38 @@ fn datagram(number: u64, bytes: usize, flow: u16, ecn: u8) -> Packet {
     Packet::from(data)
 }
 
-fn number(packet: &Packet) -> u64 {
+pub(crate) fn number(packet: &Packet) -> u64 {
     u64::from_be_bytes(packet.data[28..36].try_into().expect("eight bytes"))
 }
 
+/// A queue of any kind with any parameters, of sizes that a short train can reach.
 fn queue() -> impl Strategy<Value = Queue> {
-    let codel = (1..20_000_000u64, 1..50_000_000u64, any::<bool>(), prop::option::of(0..5_000_000u64))
-        .prop_map(|(target, interval, ecn, ce_threshold)| Codel {
-            target: Nanos(target),
-            interval: Nanos(interval),
-            ecn,
-            ce_threshold: ce_threshold.map(Nanos),
-        });
-    let time = || (1..20_000_000u64).prop_map(Nanos);
-    let period = || (500_000..20_000_000u64).prop_map(Nanos);
-    let pie = (time(), period(), 0..33u32, 0..33u32, any::<bool>())
-        .prop_map(|(target, tupdate, alpha, beta, ecn)| Pie { target, tupdate, alpha, beta, ecn });
-    let red = (100..10_000u32, 1..10_000u32, 0.0..1.0f64, any::<(bool, bool)>()).prop_map(
-        |(min_bytes, more, probability, (ecn, harddrop))| Red {
-            min_bytes,
-            max_bytes: min_bytes + more,
-            probability: Probability::new(probability).expect("a fraction"),
-            ecn,
-            harddrop,
-            ..Red::default()
-        },
-    );
-    let tins = prop::sample::select(vec![Tins::Besteffort, Tins::Diffserv3, Tins::Diffserv4]);
-    let isolation = prop::sample::select(vec![Isolation::Flows, Isolation::TripleIsolate]);
-    let cake =
-        (tins, isolation, time()).prop_map(|(diffserv, isolation, rtt)| Cake { diffserv, isolation, rtt });
-    let dual = (time(), period(), time(), 1..5u32, any::<bool>(), 0..101u32).prop_map(
-        |(target, tupdate, step_thresh, coupling_factor, drop_on_overload, c_protection_percent)| DualPi2 {
-            target,
-            tupdate,
-            step_thresh,
-            coupling_factor,
-            drop_on_overload,
-            c_protection_percent,
-            ..DualPi2::default()
-        },
-    );
-    prop_oneof![
-        pie.prop_map(Queue::Pie),
-        red.prop_map(Queue::Red),
-        cake.prop_map(Queue::Cake),
-        dual.prop_map(Queue::DualPi2),
-        codel.clone().prop_map(Queue::Codel),
-        (codel, 1..50u32, 100..3_000u32).prop_map(|(codel, flows, quantum_bytes)| Queue::FqCodel(FqCodel {
-            codel,
-            flows,
-            quantum_bytes
-        })),
-    ]
+    let kinds = prop::sample::select(Queue::all());
+    (kinds, prop::collection::vec(any::<u32>(), 16)).prop_map(|(mut queue, numbers)| {
+        let within = |number: u32, range: RangeInclusive<u64>, most: u64| {
+            (range.start() + u64::from(number) % (range.end() - range.start() + 1).min(most)) as u32
+        };
+        for (parameter, number) in queue.parameters().into_iter().zip(numbers) {
+            let time = Nanos(u64::from(number) % 20_000_000);
+            match parameter.value {
+                QueueValue::Time(value, least) => *value = time.max(least),
+                QueueValue::OptionalTime(value) => *value = (number % 2 == 0).then_some(time),
+                QueueValue::Count(value, range) | QueueValue::SmallCount(value, range) => {
+                    *value = within(number, range, 101);
+                }
+                QueueValue::Bytes(value, range) => *value = within(number, range, 5_000),
+                QueueValue::Flag(value) | QueueValue::SmallFlag(value) => *value = number % 2 == 0,
+                QueueValue::Fraction(value) => {
+                    *value = Probability::new(f64::from(number) / f64::from(u32::MAX)).expect("a fraction");
+                }
+                QueueValue::Choice(value) => value.choose(number as usize % value.words().len()),
+            }
+        }
+        if let Queue::Red(red) = &mut queue {
+            red.max_bytes += red.min_bytes;
+        }
+        queue
+    })
 }
 
 fn link() -> impl Strategy<Value = LinkConfig> {

@@ -6,5 +6,6 @@ mod curve;
 mod expectation;
 mod loss_models;
 mod mtu_search;
+mod queues_page;
 mod rate_search;
 mod settings_page;

@@ -12,7 +12,7 @@
 use bdp_lab::frame_train::{CarriedTrain, Carrier, Frame, FrameTrain, KernelQueue};
 use bdp_lab::kernel::{self, Kernel};
 use bdp_lab::{LabError, Program};
-use bdp_model::link::queue::{Pie, Queue};
+use bdp_model::link::queue::{QueueParameter, QueueValue};
 use bdp_model::link::{DirectionConfig, LinkConfig, QueueLimit};
 use bdp_model::units::{ByteCount, Nanos};
 use serde::Serialize;
@@ -24,9 +24,7 @@ use super::trains::{self, OVERHEAD, PAUSE_NS, Pair};
 use crate::{Result, RunError, guest};
 
 const SEED: u64 = 20_260_101;
-/// The first kernel with DualPI2.
-const HAS_DUALPI2: &str = "linux-7.2";
-/// A kernel timer that counts in jiffies fires one later than requested, and so does PIE's.
+/// A kernel timer that counts in jiffies fires one later than requested.
 const JIFFY: Nanos = Nanos::millis(4);
 /// The flow of primers.
 const PRIMER_FLOW: u16 = 40_000;
@@ -75,14 +73,15 @@ pub fn beside_kernel_queues(keeper: &Program, kind: Option<&str>) -> Result<(Ker
     let (later, pairs): (Vec<Pair>, Vec<Pair>) = trains::pairs()
         .into_iter()
         .filter(|pair| kind.is_none_or(|kind| pair.queue.name() == kind))
-        .partition(|pair| matches!(pair.queue, Queue::DualPi2(_)));
+        .partition(|pair| pair.queue.kind().since.is_some());
     let failed = |e: kernel::KernelError| RunError::Lab(LabError::Guest(e.to_string()));
     let kernel = kernel::default().map_err(failed)?;
     let mut rows = if pairs.is_empty() { Vec::new() } else { carry_both(&kernel, keeper, &pairs)? };
-    match kernel::find(HAS_DUALPI2) {
-        _ if later.is_empty() => {}
-        Ok(newer) => rows.extend(carry_both(&newer, keeper, &later)?),
-        Err(_) => rows.extend(later.iter().map(Pair::skipped)),
+    let since = later.iter().find_map(|pair| pair.queue.kind().since);
+    match since.map(kernel::find) {
+        None => {}
+        Some(Ok(newer)) => rows.extend(carry_both(&newer, keeper, &later)?),
+        Some(Err(_)) => rows.extend(later.iter().map(Pair::skipped)),
     }
     Ok((kernel, rows))
 }
@@ -100,7 +99,7 @@ impl Pair {
         let forward = DirectionConfig {
             rate: Some(self.rate),
             overhead_bytes: OVERHEAD,
-            limit: match self.queue.takes_bytes() {
+            limit: match self.queue.kind().takes_bytes() {
                 true => QueueLimit::Bytes(ByteCount::bytes(u64::from(self.limit))),
                 false => QueueLimit::Packets(u64::from(self.limit)),
             },
@@ -112,11 +111,15 @@ impl Pair {
     }
 
     fn theirs(&self) -> FrameTrain {
+        let mut queue = self.queue;
+        if queue.kind().in_jiffies
+            && let Some(QueueParameter { value: QueueValue::Time(period, _), .. }) =
+                queue.parameter("tupdate")
+        {
+            *period = period.saturating_sub(JIFFY);
+        }
         let by = Carrier::Queue(KernelQueue {
-            queue: match self.queue {
-                Queue::Pie(pie) => Queue::Pie(Pie { tupdate: pie.tupdate.saturating_sub(JIFFY), ..pie }),
-                queue => queue,
-            },
+            queue,
             limit_packets: self.limit,
             rate: self.rate,
             overhead_bytes: OVERHEAD,
@@ -130,7 +133,7 @@ impl Pair {
         let mut all = Vec::new();
         let mut before: Option<u64> = None;
         for (frame, number) in self.frames.iter().zip(0u32..) {
-            if !self.shapes() && before.is_none_or(|before| frame.at_ns - before > PAUSE_NS) {
+            if !self.queue.kind().shapes && before.is_none_or(|before| frame.at_ns - before > PAUSE_NS) {
                 all.push((Frame { at_ns: frame.at_ns, ip_bytes: LONGEST, flow: PRIMER_FLOW, ecn: 0 }, None));
             }
             before = Some(frame.at_ns);
@@ -150,31 +153,29 @@ impl Pair {
         }
     }
 
-    /// Whether the kernel's queue keeps to the rate by itself: it lets a frame go when its serialisation begins, and not when it ends.
-    fn shapes(&self) -> bool {
-        matches!(self.queue, Queue::Cake(_))
-    }
-
     fn draws(&self) -> bool {
         // CAKE adds a random byte to a flow's share of a turn now and then, so that its flows change places.
         let flows = self.frames.iter().any(|frame| frame.flow != 0);
-        matches!(self.queue, Queue::Pie(_) | Queue::Red(_) | Queue::DualPi2(_))
-            || (matches!(self.queue, Queue::Cake(_)) && flows)
+        let kind = self.queue.kind();
+        kind.draws || (kind.shapes && flows)
     }
 
     fn skipped(&self) -> QueueRow {
         QueueRow {
             queue: self.queue.name().to_owned(),
             train: self.name.clone(),
-            kernel: format!("SKIPPED: no {HAS_DUALPI2}; make kernel builds it"),
+            kernel: format!(
+                "SKIPPED: no {}; make kernel builds it",
+                self.queue.kind().since.unwrap_or_default()
+            ),
             agrees: true,
             ..QueueRow::default()
         }
     }
 
-    /// Adds a frame's serialisation time after the kernel's queue released it, if that is when it reports it.
+    /// Adds a frame's serialisation time if the kernel's queue releases it when its serialisation begins, and not when it ends.
     fn at_the_end(&self, carried: &mut CarriedTrain) {
-        if self.shapes() {
+        if self.queue.kind().shapes {
             for (number, at) in &mut carried.came {
                 let bits = u64::from(self.frames[*number as usize].ip_bytes + OVERHEAD) * 8;
                 *at += bits * 1_000_000_000 / self.rate.as_bps();

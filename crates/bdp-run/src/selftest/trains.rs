@@ -3,7 +3,8 @@
 use std::ops::RangeInclusive;
 
 use bdp_lab::frame_train::Frame;
-use bdp_model::link::queue::{Cake, Codel, DualPi2, FqCodel, Isolation, Pie, Queue, Red, Tins};
+use bdp_model::link::QueueLimit;
+use bdp_model::link::queue::{Cake, Codel, FqCodel, Isolation, Queue, QueueParameter, QueueValue, Tins};
 use bdp_model::units::{Nanos, Rate};
 
 use super::frames::{Draws, LONGEST};
@@ -142,35 +143,53 @@ fn cake_rows(diffserv: Tins, name: &str) -> Vec<Row> {
 }
 
 /// Returns rows for a queue that draws random numbers, without and with ECN.
-fn drawing_rows(plain: Queue, marking: Queue, limit: u32) -> Vec<Row> {
-    rows([
+fn drawing_rows(mut plain: Queue) -> Vec<Row> {
+    let in_jiffies = plain.kind().in_jiffies;
+    // The kernel's timers and tables can follow these; the train of a byte limit never reaches it.
+    for QueueParameter { key, value, .. } in plain.parameters() {
+        match (key, value) {
+            ("tupdate", QueueValue::Time(period, _)) if in_jiffies => *period = Nanos::millis(20),
+            ("burst", QueueValue::Count(burst, _)) => *burst = 50,
+            ("quantum", QueueValue::Bytes(quantum, _)) => *quantum = LONGEST,
+            _ => {}
+        }
+    }
+    let mut marking = plain;
+    if let Some(QueueParameter { value: QueueValue::Flag(ecn), .. }) = marking.parameter("ecn") {
+        *ecn = true;
+    }
+    let limit = match plain.kind().limit {
+        QueueLimit::Bytes(bytes) => bytes.as_bytes() as u32,
+        _ => 1000,
+    };
+    let mut rows = rows([
         (plain, limit, "10M, 103 %, 1500 bytes, 20 s", Train::new(10, 103, 20, FULL, &[0])),
         (plain, limit, "10M, 120 %, any length, 20 s", Train::new(10, 120, 20, ANY, &[0])),
         (plain, limit, "100M, 150 %, any length, 5 s", Train::new(100, 150, 5, ANY, &[0])),
         (plain, limit, "10M, 150 %, on 500 ms", Train::new(10, 150, 10, ANY, &[0]).on_for(500)),
         (marking, limit, "10M, 105 %, ECN, half ECT(0)", Train::new(10, 105, 20, ANY, &[2, 0])),
         (marking, limit, "10M, 105 %, ECN, half ECT(1)", Train::new(10, 105, 20, ANY, &[1, 0])),
-    ])
+    ]);
+    if plain.parameter("flows").is_some() {
+        let train = Train::new(10, 130, 20, ANY, &[0; 5]);
+        rows.push((plain, limit, "10M, 130 %, 5 flows".to_owned(), train));
+    }
+    rows
 }
 
 /// Returns all comparisons; a train's index is its seed.
 pub(super) fn pairs() -> Vec<Pair> {
     let flows = |codel| Queue::FqCodel(FqCodel { codel, quantum_bytes: 1500, ..FqCodel::default() });
-    let pie = Pie { tupdate: Nanos::millis(20), ..Pie::default() };
-    let red = Red { burst: 50, ..Red::default() };
-    let dual = Queue::DualPi2(DualPi2::default());
-    let rows = [
+    let exact = [
         codel_rows(Queue::Codel),
         codel_rows(flows),
         cake_rows(Tins::Besteffort, "besteffort"),
         cake_rows(Tins::Diffserv4, "diffserv4"),
-        drawing_rows(Queue::Pie(pie), Queue::Pie(Pie { ecn: true, ..pie }), 1000),
-        drawing_rows(Queue::Red(red), Queue::Red(Red { ecn: true, ..red }), 400_000),
-        drawing_rows(dual, dual, 1000),
     ];
+    let drawing = Queue::all().into_iter().filter(|queue| queue.kind().draws).map(drawing_rows);
     let pair = |((queue, limit, name, train), seed): (Row, u64)| {
         let rate = Rate::bps(train.rate_bps);
         Pair { queue, limit, rate, name, frames: train.frames(seed) }
     };
-    rows.into_iter().flatten().zip(1..).map(pair).collect()
+    exact.into_iter().chain(drawing).flatten().zip(1..).map(pair).collect()
 }

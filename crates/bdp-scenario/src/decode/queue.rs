@@ -77,17 +77,17 @@ pub(super) fn complete<'a>(
         (Some(own), None) => (own, format!("{at}.queue.limit")),
         (None, Some(other)) => (other, format!("{at}.limit")),
         (None, None) => {
-            config.limit = queue.default_limit();
+            config.limit = queue.kind().limit;
             return Ok(());
         }
     };
-    let expected = match queue.takes_bytes() {
+    let expected = match queue.kind().takes_bytes() {
         true => "a queue limit: packets such as 1000 or \"1000p\", or IP bytes with a unit such as \"400K\"",
         false => "a queue limit in packets, such as 1000 or \"1000p\"",
     };
     match impairment::queue_length(limit.0, &limit.1, expected)? {
         Some(packets @ QueueLimit::Packets(_)) => config.limit = packets,
-        Some(bytes @ QueueLimit::Bytes(_)) if queue.takes_bytes() => config.limit = bytes,
+        Some(bytes @ QueueLimit::Bytes(_)) if queue.kind().takes_bytes() => config.limit = bytes,
         _ => return Err(limit.0.unexpected(&limit.1, expected)),
     }
     Ok(())

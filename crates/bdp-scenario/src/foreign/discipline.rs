@@ -3,6 +3,7 @@
 use super::draft::{ImportError, Keys};
 use super::netem::{COUNTED_HEADER, DEFAULT_LIMIT, Stated, netem_drops, packets_in_delay};
 use super::words::{bytes, of_rate, rate, shown, time};
+use bdp_model::link::queue::{Queue, QueueValue};
 use bdp_model::units::{Nanos, Rate};
 
 type Result<T> = std::result::Result<T, ImportError>;
@@ -119,7 +120,6 @@ impl Discipline {
             "tbf" => tbf(node, has_child, left_out),
             "htb" => htb(node, classes, has_child, left_out),
             "cake" => cake(node, left_out),
-            "codel" | "fq_codel" | "pie" => queue(node, left_out),
             "pfifo" | "bfifo" => fifo(node),
             "pfifo_fast" | "noqueue" | "mq" | "noop" => Ok(Self::Plain),
             "fq" | "sfq" => {
@@ -130,10 +130,14 @@ impl Discipline {
                 left_out.push("prio: its bands; all packets of a direction are treated alike".to_owned());
                 Ok(Self::Plain)
             }
-            other => Err(ImportError::new(format!(
-                "qdisc '{}' is not supported; supported: netem, tbf, htb, cake, codel, fq_codel, pie, pfifo, bfifo, prio, sfq, fq",
-                shown(other)
-            ))),
+            other => match Queue::of_kind(other).filter(|queue| !queue.kind().own_words) {
+                Some(read) => queue(node, read, left_out),
+                None => Err(ImportError::new(format!(
+                    "qdisc '{}' is not supported; supported: netem, tbf, htb, cake, {}, pfifo, bfifo, prio, sfq, fq",
+                    shown(other),
+                    imported().join(", ")
+                ))),
+            },
         }
     }
 }
@@ -269,27 +273,54 @@ fn cake(node: &Node, left_out: &mut Vec<String>) -> Result<Discipline> {
     Ok(Discipline::Queue { kind: "cake".to_owned(), text, rate: stated.map(|rate| (rate, overhead)) })
 }
 
-/// Reads tc-codel(8), tc-fq_codel(8), tc-pie(8): their options have the same names in a scenario.
-fn queue(node: &Node, left_out: &mut Vec<String>) -> Result<Discipline> {
+/// Returns the kinds of queues that [`queue`] reads.
+fn imported() -> Vec<&'static str> {
+    let all = Queue::all().into_iter().map(|queue| queue.kind());
+    all.filter(|kind| !kind.own_words).map(|kind| kind.name).collect()
+}
+
+/// Reads tc-codel(8), tc-pie(8) and the like: their options have the same names in a scenario.
+fn queue(node: &Node, mut queue: Queue, left_out: &mut Vec<String>) -> Result<Discipline> {
     let mut words = Options::of(node);
     let mut keys = vec![format!("kind = \"{}\"", node.kind)];
     while let Some(word) = words.next() {
-        match word {
-            "target" | "interval" | "tupdate" | "ce_threshold" => {
-                keys.push(format!("{word} = \"{}\"", super::words::of_time(time(words.value(word)?)?)));
+        if word == "limit" {
+            let text = words.value(word)?;
+            keys.push(match queue.kind().takes_bytes() {
+                true => format!("limit = \"{}B\"", bytes(text)?),
+                false => format!("limit = {}", super::words::count(text.trim_end_matches('p'))?),
+            });
+            continue;
+        }
+        // A switch is `ecn`, and off `noecn` or `no_ecn`.
+        let on = word.strip_prefix("no").map(|key| key.trim_start_matches('_'));
+        if let Some(parameter) = queue.parameter(word) {
+            let value = match parameter.value {
+                QueueValue::Flag(_) | QueueValue::SmallFlag(_) => "true".to_owned(),
+                QueueValue::Time(..) | QueueValue::OptionalTime(_) => {
+                    format!("\"{}\"", super::words::of_time(time(words.value(word)?)?))
+                }
+                QueueValue::Bytes(..) => bytes(words.value(word)?)?.to_string(),
+                QueueValue::Count(..) | QueueValue::SmallCount(..) => {
+                    super::words::count(words.value(word)?)?.to_string()
+                }
+                QueueValue::Fraction(_) => {
+                    format!("\"{}\"", super::words::of_share(super::words::share(words.value(word)?)?))
+                }
+                QueueValue::Choice(_) => format!("\"{}\"", shown(words.value(word)?)),
+            };
+            keys.push(format!("{word} = {value}"));
+        } else if let Some(key) = on.filter(|key| queue.parameter(key).is_some()) {
+            keys.push(format!("{key} = false"));
+        } else {
+            match word {
+                "memory_limit" | "drop_batch" | "bandwidth" => drop(words.value(word)?),
+                "bytemode" | "dq_rate_estimator" | "adaptive" | "nodrop" => {
+                    left_out.push(format!("{}: {word}", node.kind));
+                }
+                "nobytemode" | "no_dq_rate_estimator" => {}
+                other => return Err(words.unknown(other)),
             }
-            "limit" | "flows" | "quantum" | "alpha" | "beta" => {
-                let text = words.value(word)?.trim_end_matches('p');
-                keys.push(format!("{word} = {}", super::words::count(text)?));
-            }
-            "ecn" => keys.push("ecn = true".to_owned()),
-            "noecn" => keys.push("ecn = false".to_owned()),
-            "memory_limit" | "drop_batch" => {
-                words.value(word)?;
-            }
-            "bytemode" | "dq_rate_estimator" => left_out.push(format!("{}: {word}", node.kind)),
-            "nobytemode" | "no_dq_rate_estimator" => {}
-            other => return Err(words.unknown(other)),
         }
     }
     Ok(Discipline::Queue { kind: node.kind.clone(), text: format!("{{ {} }}", keys.join(", ")), rate: None })

@@ -77,6 +77,11 @@ pub(super) fn percentage(text: &str) -> Result<Probability, ImportError> {
         .ok_or_else(|| wrong(text, "a percentage such as 1%"))
 }
 
+/// Reads a share of one.
+pub(super) fn share(text: &str) -> Result<Probability, ImportError> {
+    positive(text).and_then(Probability::new).ok_or_else(|| wrong(text, "a share such as 0.02"))
+}
+
 /// Reads a whole number.
 pub(super) fn count(text: &str) -> Result<u64, ImportError> {
     text.parse().map_err(|_| wrong(text, "a whole number"))

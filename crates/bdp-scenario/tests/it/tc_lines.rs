@@ -189,6 +189,19 @@ const LINES: &[(&str, &str, Is)] = &[
         Path("rate = \"2M\"; overhead = 14; limit = 1000", "", NONE),
     ),
     (
+        "RED and PIE behind token buckets",
+        "tc qdisc add dev eth0 root handle 1: tbf rate 10mbit burst 1540 latency 50ms\n\
+         tc qdisc add dev eth0 parent 1: red limit 400000 min 30000 max 90000 avpkt 1000 burst 55 bandwidth 10mbit probability 0.02 ecn adaptive\n\
+         tc qdisc add dev ifb0 root handle 1: tbf rate 5mbit burst 1540 latency 50ms\n\
+         tc qdisc add dev ifb0 parent 1: pie limit 100p target 20ms tupdate 30ms alpha 3 beta 25 noecn nobytemode\n\
+         tc filter add dev eth0 parent ffff: protocol ip u32 match u32 0 0 flowid 1:1 action mirred egress redirect dev ifb0",
+        Path(
+            "rate = \"10M\"; overhead = 14; queue = { kind = \"red\", limit = \"400000B\", min = 30000, max = 90000, avpkt = 1000, burst = 55, probability = \"2%\", ecn = true }",
+            "rate = \"5M\"; overhead = 14; queue = { kind = \"pie\", limit = 100, target = \"20ms\", tupdate = \"30ms\", alpha = 3, beta = 25, ecn = false }",
+            &["red: adaptive"],
+        ),
+    ),
+    (
         "a home router's shaper with fq_codel in it",
         "DEV=wan0\nUP=9mbit\ntc qdisc add dev $DEV root handle 1: htb default 11\n\
          tc class add dev $DEV parent 1: classid 1:11 htb rate ${UP}\n\

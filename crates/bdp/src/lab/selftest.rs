@@ -116,7 +116,7 @@ pub struct SelftestArgs {
 
 /// Kinds of actively managed queues.
 fn queue_kinds() -> Vec<&'static str> {
-    ["all"].into_iter().chain(Queue::KINDS).collect()
+    ["all"].iter().chain(Queue::KINDS).copied().collect()
 }
 
 /// Checks of a trial's cases.

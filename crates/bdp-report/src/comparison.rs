@@ -6,7 +6,7 @@ use bdp_model::sweep::run_comparison::{Compared, Metric, Row};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::grid::{Align, Cell, Column, render, total_width, wrap};
+use crate::grid::{Align, Cell, Column, narrow_to_fit, render, total_width, wrap};
 use crate::number::three_digits;
 use crate::style::{Style, Tint};
 
@@ -97,11 +97,7 @@ impl ComparedText for Compared {
                 }
             }
         }
-        if total_width(&columns) > style.columns() {
-            let excess = total_width(&columns) - style.columns();
-            let most = columns[0].width().saturating_sub(excess).max(12);
-            columns[0].narrow(most, style);
-        }
+        narrow_to_fit(&mut columns, 0, 12, style);
         let mut text = render(&columns, &[], style);
         text.push('\n');
         for line in self.sentences(threshold) {

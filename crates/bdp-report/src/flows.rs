@@ -2,7 +2,7 @@
 
 use bdp_model::record::FlowRecord;
 
-use crate::grid::{Align, Cell, Column, render, tame, total_width, wrap};
+use crate::grid::{Cell, Column, columns_of, drop_to_fit, narrow_to_fit, not_shown, render, tame};
 use crate::number::{RateUnit, three_digits};
 use crate::style::{Style, Tint};
 use crate::summary::{Point, Spread};
@@ -45,36 +45,17 @@ pub(crate) fn columns(
         ["RTT ms", "loaded"],
         ["", "lost"],
     ];
-    let column = |index: usize| {
-        let align = if index < 2 { Align::Left } else { Align::Point };
-        Column::new(heads[index], align, rows.iter().map(|row| row[index].clone()).collect())
-    };
-    Some(((0..heads.len()).map(column).filter(|column| !column.is_blank()).collect(), breaks))
+    Some((columns_of(heads, &rows, 2), breaks))
 }
 
 /// Returns the table as text; empty if there are no columns.
 pub(crate) fn flows(points: &[Point<'_>], unit: RateUnit, style: &Style) -> String {
     let Some((mut columns, breaks)) = self::columns(points, unit, style) else { return String::new() };
-    let mut hidden = Vec::new();
-    for head in ["loaded", "retrans"] {
-        if total_width(&columns) > style.columns() && columns.iter().any(|column| column.head[1] == head) {
-            columns.retain(|column| column.head[1] != head);
-            hidden.push(if head == "loaded" { "RTT" } else { head });
-        }
-    }
+    let hidden = drop_to_fit(&mut columns, &[("loaded", "RTT"), ("retrans", "retrans")], style);
     for index in [0, 1] {
-        let excess = total_width(&columns).saturating_sub(style.columns());
-        if excess > 0 {
-            let most = columns[index].width().saturating_sub(excess).max(CUT);
-            columns[index].narrow(most, style);
-        }
+        narrow_to_fit(&mut columns, index, CUT, style);
     }
-    let mut text = render(&columns, &breaks, style);
-    if !hidden.is_empty() {
-        let line = format!("not shown in {} columns: {}", style.columns(), hidden.join(", "));
-        text.push_str(&wrap("", Tint::None, &line, style));
-    }
-    text
+    render(&columns, &breaks, style) + &not_shown(&hidden, style)
 }
 
 /// Returns flow, goodput, retransmits, round trip under load, and loss.

@@ -108,6 +108,56 @@ pub(crate) fn total_width(columns: &[Column]) -> usize {
     columns.iter().map(Column::width).sum::<usize>() + GAP * columns.len().saturating_sub(1)
 }
 
+/// Returns the columns of rows, without empty ones; the first `words` columns are left-aligned.
+pub(crate) fn columns_of<const N: usize>(
+    heads: [[&'static str; 2]; N],
+    rows: &[[Cell; N]],
+    words: usize,
+) -> Vec<Column> {
+    let column = |(index, head): (usize, _)| {
+        let align = if index < words { Align::Left } else { Align::Point };
+        Column::new(head, align, rows.iter().map(|row| row[index].clone()).collect())
+    };
+    heads.into_iter().enumerate().map(column).filter(|column| !column.is_blank()).collect()
+}
+
+/// Drops columns by their second heading until the rest fits; returns the names of those dropped.
+pub(crate) fn drop_to_fit(
+    columns: &mut Vec<Column>,
+    expendable: &[(&str, &'static str)],
+    style: &Style,
+) -> Vec<&'static str> {
+    let mut hidden = Vec::new();
+    for (head, name) in expendable {
+        let before = columns.len();
+        if total_width(columns) > style.columns() {
+            columns.retain(|column| column.head[1] != *head);
+        }
+        if columns.len() < before {
+            hidden.push(*name);
+        }
+    }
+    hidden
+}
+
+/// Truncates a column, to no less than `least` characters, so that all fit.
+pub(crate) fn narrow_to_fit(columns: &mut [Column], index: usize, least: usize, style: &Style) {
+    let excess = total_width(columns).saturating_sub(style.columns());
+    if excess > 0 {
+        let most = columns[index].width().saturating_sub(excess).max(least);
+        columns[index].narrow(most, style);
+    }
+}
+
+/// Returns the line that names the columns not shown, if there are any.
+pub(crate) fn not_shown(hidden: &[&str], style: &Style) -> String {
+    if hidden.is_empty() {
+        return String::new();
+    }
+    let line = format!("not shown in {} columns: {}", style.columns(), hidden.join(", "));
+    wrap("", Tint::None, &line, style)
+}
+
 /// Returns headings and rows, with an empty line before each row whose index is in `breaks`.
 pub(crate) fn render(columns: &[Column], breaks: &[usize], style: &Style) -> String {
     let mut text = String::new();

@@ -6,13 +6,13 @@ use std::fmt::Write as _;
 
 use bdp_model::facts::segments::Segments;
 use bdp_model::measurement::expectation::Judgement;
-use bdp_model::measurement::figure::{Figure, PingFigure, Quantile, figure};
+use bdp_model::measurement::figure::{Figure, Figures, PingFigure, Quantile, Unit, figure};
 use bdp_model::measurement::labels::Labels;
 use bdp_model::measurement::{Direction, Measurement};
 use bdp_model::probes::ping::Ping;
 use bdp_model::record::{Record, RttSummary};
 use bdp_model::statistics::median;
-use bdp_model::sweep::points::{Ending, label, points, value_words};
+use bdp_model::sweep::points::{Ending, SweepPoint, label, points, value_words};
 use serde_json::Value;
 
 const NS: f64 = 1e-9;
@@ -74,40 +74,13 @@ pub fn prometheus_of_sweep(
 /// Returns the medians of each case over its valid attempts.
 pub fn prometheus_of_cases(records: &[Record], labels: &Labels, bdp: &str) -> String {
     let own = own(labels);
-    let all: Vec<_> = points(records)
-        .into_iter()
-        .map(|point| {
-            let words: Vec<String> = point
-                .params
-                .iter()
-                .map(|(path, value)| format!("{}={}", label(path, &point), value_words(value)))
-                .collect();
-            let labels = format!(
-                "scenario=\"{}\",case=\"{}\"{own}",
-                escaped(point.scenario),
-                escaped(&words.join(" "))
-            );
-            (labels, point)
-        })
-        .collect();
-    let each = |of: &dyn Fn(&Record) -> Option<f64>| -> Vec<(String, f64)> {
-        let middle = |(labels, point): &(String, bdp_model::sweep::points::SweepPoint<'_>)| {
-            let mut values: Vec<f64> = point.valid().filter_map(of).collect();
-            Some((labels.clone(), median(&mut values)?))
-        };
-        all.iter().filter_map(middle).collect()
+    let name = |point: &SweepPoint<'_>| {
+        let each =
+            |(path, value): (&String, &Value)| format!("{}={}", label(path, point), value_words(value));
+        let case = point.params.iter().map(each).collect::<Vec<_>>().join(" ");
+        format!("scenario=\"{}\",case=\"{}\"{own}", escaped(point.scenario), escaped(&case))
     };
-    let round_trips = |of: &dyn Fn(&Record) -> Option<RttSummary>| -> Vec<(String, f64)> {
-        let quantiles = [(Quantile::Min, 0), (Quantile::P50, 1), (Quantile::P95, 2)];
-        let one = |(name, which): (Quantile, usize)| {
-            let value = |record: &Record| {
-                let rtt = of(record)?;
-                [Some(rtt.min), Some(rtt.p50), rtt.p95][which].map(|ns| ns as f64 * NS)
-            };
-            each(&value).into_iter().map(move |(labels, value)| (labels + &quantile(name), value))
-        };
-        quantiles.into_iter().flat_map(one).collect()
-    };
+    let all: Vec<_> = points(records).into_iter().map(|point| (name(&point), point)).collect();
     let mut scenarios: Vec<String> =
         records.iter().map(|record| format!("scenario=\"{}\"{own}", escaped(&record.scenario))).collect();
     scenarios.dedup();
@@ -117,42 +90,22 @@ pub fn prometheus_of_cases(records: &[Record], labels: &Labels, bdp: &str) -> St
         outcomes.map(|(how, name)| (format!("{labels},outcome=\"{name}\""), point.count(how) as f64))
     });
     page.family("bdp_case_attempts", "Attempts at a case, by outcome.", counted);
-    let missed = all.iter().map(|(labels, point)| (labels.clone(), point.missed().count() as f64));
-    page.family("bdp_case_missed", "Attempts that missed an expectation.", missed);
-    page.family(
-        "bdp_case_goodput_bits_per_second",
-        "Payload that the receivers read.",
-        each(&|r| r.goodput_bps),
-    );
-    page.family("bdp_case_expected_bits_per_second", "Goodput by the model.", each(&|r| r.expected_bps));
-    page.family(
-        "bdp_case_rtt_idle_seconds",
-        "Round trip before the load, by quantile.",
-        round_trips(&|r| r.rtt_ns.idle),
-    );
-    page.family(
-        "bdp_case_rtt_loaded_seconds",
-        "Round trip under load, by quantile.",
-        round_trips(&|r| r.rtt_ns.loaded),
-    );
-    page.family(
-        "bdp_case_retransmits",
-        "TCP segments retransmitted.",
-        each(&|r| Some(r.flows.iter().map(|f| f.retransmits).sum::<Option<u64>>()? as f64)),
-    );
-    page.family(
-        "bdp_case_retransmit_ratio",
-        "TCP segments retransmitted, as a share of those sent.",
-        each(&|r| {
-            let tcp = r.flows.iter().filter(|flow| flow.udp.is_none());
-            Segments::together(tcp.map(|flow| Segments::of(flow, flow.received_bytes)))
-                .map(Segments::retransmit_ratio)
-        }),
-    );
-    page.family(
-        "bdp_case_loss_ratio",
-        "Datagrams or TCP segments lost, as a share of those sent.",
-        each(&Record::loss_ratio),
+    page.metrics(
+        &all,
+        &[
+            ("bdp_case_missed", "Attempts that missed an expectation.", |p| one(p.missed().count() as f64)),
+            ("bdp_case_goodput_bits_per_second", "Payload that the receivers read.", |p| {
+                one(middle(p, |r| r.goodput_bps))
+            }),
+            ("bdp_case_expected_bits_per_second", "Goodput by the model.", |p| {
+                one(middle(p, |r| r.expected_bps))
+            }),
+            ("bdp_case_rtt_idle_seconds", RTT_IDLE, |p| round_trips(p, |r| r.rtt_ns.idle)),
+            ("bdp_case_rtt_loaded_seconds", RTT_LOADED, |p| round_trips(p, |r| r.rtt_ns.loaded)),
+            ("bdp_case_retransmits", RETRANSMITS, |p| one(middle(p, retransmits))),
+            ("bdp_case_retransmit_ratio", RETRANSMIT_RATIO, |p| one(middle(p, retransmit_ratio))),
+            ("bdp_case_loss_ratio", LOSS, |p| one(middle(p, Record::loss_ratio))),
+        ],
     );
     let limited = all.iter().flat_map(|(labels, point)| {
         let found = point.valid().flat_map(|record| &record.flows).filter_map(|flow| flow.findings.first());
@@ -160,29 +113,56 @@ pub fn prometheus_of_cases(records: &[Record], labels: &Labels, bdp: &str) -> St
             .map(move |(limit, share)| (labels.clone() + &limit, share))
     });
     page.family("bdp_case_limit", "Share of the flows that this limits.", limited);
-    page.family(
-        "bdp_case_window_bytes",
-        "Receive window on the wire.",
-        each(&|r| r.window.on_the_wire_bytes.map(|bytes| bytes as f64)),
+    page.metrics(
+        &all,
+        &[("bdp_case_window_bytes", WINDOW, |p| {
+            one(middle(p, |r| r.window.on_the_wire_bytes.map(|bytes| bytes as f64)))
+        })],
     );
     page.0
+}
+
+/// Returns the median over the valid attempts at a case.
+fn middle(point: &SweepPoint<'_>, of: impl Fn(&Record) -> Option<f64>) -> Option<f64> {
+    median(&mut point.valid().filter_map(of).collect::<Vec<_>>())
+}
+
+fn round_trips(point: &SweepPoint<'_>, of: fn(&Record) -> Option<RttSummary>) -> Series {
+    let at = |q: Quantile| middle(point, |record| q.of(&of(record)?).map(|ns| ns as f64 * NS));
+    [Quantile::Min, Quantile::P50, Quantile::P95].map(|q| (quantile(q), at(q))).into()
+}
+
+fn retransmits(record: &Record) -> Option<f64> {
+    Some(record.flows.iter().map(|flow| flow.retransmits).sum::<Option<u64>>()? as f64)
+}
+
+fn retransmit_ratio(record: &Record) -> Option<f64> {
+    let tcp = record.flows.iter().filter(|flow| flow.udp.is_none());
+    let segments = Segments::together(tcp.map(|flow| Segments::of(flow, flow.received_bytes)));
+    segments.map(Segments::retransmit_ratio)
 }
 
 /// Returns the round-trip times of a ping and the results of expectations; `None` for a ping that sent nothing.
 pub fn prometheus_of_ping(ping: Option<&Ping>, judged: &[Judgement], far: FarEnd<'_>, bdp: &str) -> String {
     let host = far.labels();
     let mut page = Page::of("ping", [host.clone()], bdp);
-    let success = f64::from(u8::from(ping.is_some_and(|ping| ping.probes.received > 0)));
+    let success = flag(ping.is_some_and(|ping| ping.probes.received > 0));
     page.family("bdp_ping_success", "1 where a probe was answered, or else 0.", [(host.clone(), success)]);
     let Some(ping) = ping else { return page.0 };
-    let figure = |of: PingFigure, scale: f64, labels: String| Some((labels, of.of(ping)? * scale));
-    let round_trips =
-        Quantile::ALL.iter().filter_map(|&q| figure(PingFigure::Rtt(q), NS, host.clone() + &quantile(q)));
-    page.family("bdp_ping_rtt_seconds", "Round trip, by quantile.", round_trips);
-    let loss = figure(PingFigure::Loss, 1.0, host.clone());
-    page.family("bdp_ping_loss_ratio", "Probes without an answer, as a share of those sent.", loss);
-    let jitter = figure(PingFigure::Jitter, NS, host.clone());
-    page.family("bdp_ping_jitter_seconds", "Mean difference of one round trip and the next.", jitter);
+    page.metrics(
+        &[(host.clone(), ping)],
+        &[
+            ("bdp_ping_rtt_seconds", "Round trip, by quantile.", |ping| {
+                quantiles(|q| in_seconds(PingFigure::Rtt(q), PingFigure::Rtt(q).of(ping)))
+            }),
+            ("bdp_ping_loss_ratio", "Probes without an answer, as a share of those sent.", |ping| {
+                one(PingFigure::Loss.of(ping))
+            }),
+            ("bdp_ping_jitter_seconds", "Mean difference of one round trip and the next.", |ping| {
+                one(in_seconds(PingFigure::Jitter, PingFigure::Jitter.of(ping)))
+            }),
+        ],
+    );
     let probes = &ping.probes;
     let counts = [
         ("answered", probes.received),
@@ -201,19 +181,14 @@ pub(crate) struct Page(String);
 
 impl Page {
     /// Starts the page with the bdp version, what it measured, and the command.
-    fn of(command: &str, subjects: impl IntoIterator<Item = String>, bdp: &str) -> Self {
+    pub(crate) fn of(command: &str, subjects: impl IntoIterator<Item = String>, bdp: &str) -> Self {
         let mut page = Self(String::new());
         let version = escaped(bdp);
-        let each = |subject| (format!("{subject},command=\"{command}\",version=\"{version}\""), 1.0);
+        let each = |subject: String| {
+            let comma = if subject.is_empty() { "" } else { "," };
+            (format!("{subject}{comma}command=\"{command}\",version=\"{version}\""), 1.0)
+        };
         page.family("bdp_info", "Version of bdp that measured.", subjects.into_iter().map(each));
-        page
-    }
-
-    /// Starts the page with the bdp version that watches sockets on this host.
-    pub(crate) fn of_watch(bdp: &str) -> Self {
-        let mut page = Self(String::new());
-        let labels = format!("command=\"watch\",version=\"{}\"", escaped(bdp));
-        page.family("bdp_info", "Version of bdp that measured.", [(labels, 1.0)]);
         page
     }
 
@@ -237,38 +212,30 @@ impl Page {
         }
     }
 
+    /// Writes metrics of several groups, each with its labels: series by series, for each group that has a value.
+    pub(crate) fn metrics<T>(&mut self, groups: &[(String, T)], metrics: &[Metric<T>]) {
+        for (name, help, read) in metrics {
+            let mut samples: Vec<(usize, String, f64)> = Vec::new();
+            for (labels, of) in groups {
+                let known = read(of).into_iter().enumerate();
+                samples.extend(
+                    known.filter_map(|(at, (more, value))| Some((at, format!("{labels}{more}"), value?))),
+                );
+            }
+            samples.sort_by_key(|(at, ..)| *at);
+            self.family(name, help, samples.into_iter().map(|(_, labels, value)| (labels, value)));
+        }
+    }
+
     /// Writes groups of measurements, each with its labels.
     fn measured(&mut self, groups: &[(String, Vec<Measurement>)]) {
-        let made = |all: &[Measurement]| all.iter().filter(|m| m.error.is_none()).count();
-        let each = |of: &dyn Fn(&[Measurement]) -> Option<f64>| -> Vec<(String, f64)> {
-            groups.iter().filter_map(|(labels, all)| Some((labels.clone(), of(all)?))).collect()
-        };
-        self.family(
-            "bdp_measurement_success",
-            "1 where something was measured, or else 0.",
-            each(&|all| Some(f64::from(u8::from(made(all) > 0)))),
-        );
-        self.family("bdp_measurement_runs", "Runs that did not fail.", each(&|all| Some(made(all) as f64)));
-        self.family(
-            "bdp_measurement_end_timestamp_seconds",
-            "When the last run ended.",
-            each(&|all| all.iter().map(|m| m.started_unix_ms + m.took_ms).max().map(|ms| ms as f64 / 1e3)),
-        );
-        for metric in metrics() {
-            let series = metric.series.iter().flat_map(|(of, labels)| {
-                each(&|all| figure(*of, all).map(|value| value * metric.scale))
-                    .into_iter()
-                    .map(move |(group, value)| (group + labels, value))
-            });
-            self.family(metric.name, metric.help, series);
-        }
+        self.metrics(groups, &MEASURED);
         let limited = groups.iter().flat_map(|(labels, all)| {
             WAYS.into_iter().flat_map(move |way| {
                 let whole = all.iter().filter(|m| m.error.is_none()).flat_map(|m| &m.directions);
                 let found = whole.filter(move |d| d.direction == way).filter_map(|d| d.findings.first());
-                limits(found.map(|finding| finding.limit.name())).map(move |(limit, share)| {
-                    (format!("{labels},direction=\"{}\"{limit}", way.name()), share)
-                })
+                limits(found.map(|finding| finding.limit.name()))
+                    .map(move |(limit, share)| (format!("{labels}{}{limit}", direction(way)), share))
             })
         });
         self.family("bdp_limit", "Share of the runs that this limits.", limited);
@@ -277,20 +244,79 @@ impl Page {
     fn judged(&mut self, host: &str, judged: &[Judgement]) {
         let samples = judged.iter().map(|judgement| {
             let expectation = escaped(&judgement.expectation);
-            (format!("{host},expectation=\"{expectation}\""), f64::from(u8::from(judgement.met)))
+            (format!("{host},expectation=\"{expectation}\""), flag(judgement.met))
         });
         self.family("bdp_expectation_met", "1 where what was expected was found, or else 0.", samples);
     }
 }
 
-/// Name and scale of a figure as a metric.
-struct Metric {
-    name: &'static str,
-    help: &'static str,
-    /// Factor from the figure's unit to the metric's.
-    scale: f64,
-    /// The figures, each with labels in addition to the group's.
-    series: Vec<(Figure, String)>,
+/// A metric: its name, its help, and how its series are read.
+pub(crate) type Metric<T> = (&'static str, &'static str, fn(&T) -> Series);
+
+/// The series of a metric, each with labels in addition to the group's; `None` if it was not measured. The same number for each group.
+pub(crate) type Series = Vec<(String, Option<f64>)>;
+
+/// Returns the only series of a metric.
+pub(crate) fn one(value: impl Into<Option<f64>>) -> Series {
+    vec![(String::new(), value.into())]
+}
+
+const RTT_IDLE: &str = "Round trip before the load, by quantile.";
+const RTT_LOADED: &str = "Round trip under load, by quantile.";
+const RETRANSMITS: &str = "TCP segments retransmitted.";
+const RETRANSMIT_RATIO: &str = "TCP segments retransmitted, as a share of those sent.";
+const LOSS: &str = "Datagrams or TCP segments lost, as a share of those sent.";
+const WINDOW: &str = "Receive window on the wire.";
+
+/// Medians over measurements.
+const MEASURED: [Metric<Vec<Measurement>>; 12] = [
+    ("bdp_measurement_success", "1 where something was measured, or else 0.", |all| one(flag(made(all) > 0))),
+    ("bdp_measurement_runs", "Runs that did not fail.", |all| one(made(all) as f64)),
+    ("bdp_measurement_end_timestamp_seconds", "When the last run ended.", |all| {
+        one(all.iter().map(|m| m.started_unix_ms + m.took_ms).max().map(|ms| ms as f64 / 1e3))
+    }),
+    ("bdp_goodput_bits_per_second", "Payload that the receiver read.", |all| both_ways(all, Figure::Goodput)),
+    ("bdp_rtt_idle_seconds", RTT_IDLE, |all| quantiles(|q| value(all, Figure::RttIdle(q)))),
+    ("bdp_rtt_loaded_seconds", RTT_LOADED, |all| {
+        let each = |way| quantiles(|q| value(all, Figure::RttLoaded(way, q)));
+        WAYS.iter()
+            .flat_map(|&way| each(way).into_iter().map(move |(q, value)| (direction(way) + &q, value)))
+            .collect()
+    }),
+    ("bdp_responsiveness_rpm", "Round trips a minute under load.", |all| both_ways(all, Figure::Rpm)),
+    ("bdp_retransmits", RETRANSMITS, |all| both_ways(all, Figure::Retransmits)),
+    ("bdp_retransmit_ratio", RETRANSMIT_RATIO, |all| both_ways(all, Figure::RetransmitRatio)),
+    ("bdp_window_bytes", WINDOW, |all| both_ways(all, Figure::Window)),
+    ("bdp_loss_ratio", LOSS, |all| both_ways(all, Figure::Loss)),
+    ("bdp_jitter_seconds", "Interarrival jitter of datagrams (RFC 3550).", |all| {
+        both_ways(all, Figure::Jitter)
+    }),
+];
+
+/// Returns the number of measurements that did not fail.
+fn made(all: &[Measurement]) -> usize {
+    all.iter().filter(|m| m.error.is_none()).count()
+}
+
+fn both_ways(all: &[Measurement], of: fn(Direction) -> Figure) -> Series {
+    WAYS.map(|way| (direction(way), value(all, of(way)))).into()
+}
+
+fn quantiles(of: impl Fn(Quantile) -> Option<f64>) -> Series {
+    Quantile::ALL.map(|q| (quantile(q), of(q))).into()
+}
+
+fn value(all: &[Measurement], of: Figure) -> Option<f64> {
+    in_seconds(of, figure(of, all))
+}
+
+/// Returns a figure's value in the unit of metrics: a time in seconds.
+fn in_seconds(figure: impl Figures, value: Option<f64>) -> Option<f64> {
+    value.map(|value| if figure.unit() == Unit::Ns { value * NS } else { value })
+}
+
+fn flag(is_so: bool) -> f64 {
+    f64::from(u8::from(is_so))
 }
 
 const WAYS: [Direction; 2] = [Direction::To, Direction::From];
@@ -307,42 +333,8 @@ fn limits<'a>(found: impl Iterator<Item = &'a str>) -> impl Iterator<Item = (Str
         .into_iter()
 }
 
-fn metrics() -> Vec<Metric> {
-    let each = |of: fn(Direction) -> Figure| {
-        WAYS.into_iter().map(|way| (of(way), format!(",direction=\"{}\"", way.name()))).collect::<Vec<_>>()
-    };
-    let metric = |name, help, scale, series| Metric { name, help, scale, series };
-    let idle = Quantile::ALL.map(|q| (Figure::RttIdle(q), quantile(q)));
-    let loaded = WAYS.into_iter().flat_map(|way| {
-        let labels = move |q| format!(",direction=\"{}\"{}", way.name(), quantile(q));
-        Quantile::ALL.map(|q| (Figure::RttLoaded(way, q), labels(q)))
-    });
-    vec![
-        metric("bdp_goodput_bits_per_second", "Payload that the receiver read.", 1.0, each(Figure::Goodput)),
-        metric("bdp_rtt_idle_seconds", "Round trip before the load, by quantile.", NS, idle.into()),
-        metric("bdp_rtt_loaded_seconds", "Round trip under load, by quantile.", NS, loaded.collect()),
-        metric("bdp_responsiveness_rpm", "Round trips a minute under load.", 1.0, each(Figure::Rpm)),
-        metric("bdp_retransmits", "TCP segments retransmitted.", 1.0, each(Figure::Retransmits)),
-        metric(
-            "bdp_retransmit_ratio",
-            "TCP segments retransmitted, as a share of those sent.",
-            1.0,
-            each(Figure::RetransmitRatio),
-        ),
-        metric("bdp_window_bytes", "Receive window on the wire.", 1.0, each(Figure::Window)),
-        metric(
-            "bdp_loss_ratio",
-            "Datagrams or TCP segments lost, as a share of those sent.",
-            1.0,
-            each(Figure::Loss),
-        ),
-        metric(
-            "bdp_jitter_seconds",
-            "Interarrival jitter of datagrams (RFC 3550).",
-            NS,
-            each(Figure::Jitter),
-        ),
-    ]
+fn direction(way: Direction) -> String {
+    format!(",direction=\"{}\"", way.name())
 }
 
 fn quantile(quantile: Quantile) -> String {

@@ -4,7 +4,7 @@ use bdp_model::case::PublishedRow;
 use bdp_model::statistics::{LEAST_RESAMPLED, median};
 use bdp_model::sweep::repeated::{CONFIDENCE, LossModels, Repeated, SEGMENTS_PER_ACK, TIMEOUT_MIN};
 
-use crate::grid::{Align, Cell, Column, render, tame, total_width, wrap};
+use crate::grid::{Align, Cell, Column, narrow_to_fit, not_shown, render, tame, total_width, wrap};
 use crate::number::{RateUnit, percent, three_digits};
 use crate::style::{Style, Tint};
 use crate::summary::Point;
@@ -171,18 +171,11 @@ fn text(table: &Table<'_>, style: &Style) -> String {
         columns.retain(|column| column.head[1] != name);
         hidden.push(name);
     }
-    let excess = total_width(&columns).saturating_sub(style.columns());
-    if excess > 0 {
-        let most = columns[0].width().saturating_sub(excess).max(1);
-        columns[0].narrow(most, style);
-    }
+    narrow_to_fit(&mut columns, 0, 1, style);
     let breaks: Vec<usize> =
         (1..table.rows.len()).filter(|&i| table.rows[i].of != table.rows[i - 1].of).collect();
     out.push_str(&render(&columns, &breaks, style));
-    if !hidden.is_empty() {
-        let line = format!("not shown in {} columns: {}", style.columns(), hidden.join(", "));
-        out.push_str(&wrap("", Tint::None, &line, style));
-    }
+    out.push_str(&not_shown(&hidden, style));
     out.push('\n');
     for note in &table.notes {
         out.push_str(&wrap("", Tint::Faint, note, style));

@@ -7,7 +7,7 @@ use bdp_model::case::stack::Clock;
 use bdp_model::record::Record;
 use bdp_model::sweep::curve::{self, DeliveryDelay};
 
-use crate::grid::{Align, Cell, Column, render, tame, total_width, wrap};
+use crate::grid::{Align, Cell, Column, narrow_to_fit, not_shown, render, tame, total_width, wrap};
 use crate::notes::{limits, notes};
 use crate::number::{RateUnit, percent, size, three_digits};
 use crate::programs::programs;
@@ -220,24 +220,14 @@ fn body(points: &[Point<'_>], style: &Style) -> String {
         columns = self::columns(points, shape, unit, style);
     }
     for (index, least) in CUT_FIRST.into_iter().chain(CUT_LAST) {
-        let excess = total_width(&columns).saturating_sub(style.columns());
-        if excess > 0 {
-            let most = columns[index].width().saturating_sub(excess).max(least);
-            columns[index].narrow(most, style);
-        }
+        narrow_to_fit(&mut columns, index, least, style);
     }
     let breaks: Vec<usize> = if points.windows(2).any(|p| p[0].scenario == p[1].scenario) {
         (1..points.len()).filter(|&i| points[i].scenario != points[i - 1].scenario).collect()
     } else {
         Vec::new()
     };
-    let mut text = render(&columns, &breaks, style);
-    let hidden = hidden(points, shape, unit, style);
-    if !hidden.is_empty() {
-        let line = format!("not shown in {} columns: {}", style.columns(), hidden.join(", "));
-        text.push_str(&wrap("", Tint::None, &line, style));
-    }
-    text
+    render(&columns, &breaks, style) + &not_shown(&hidden(points, shape, unit, style), style)
 }
 
 fn all_valid(points: &[Point<'_>]) -> bool {

@@ -4,7 +4,7 @@ use bdp_model::case::traffic::TrafficRecord;
 use bdp_model::record::Record;
 use bdp_model::sweep::repeated::Repeated;
 
-use crate::grid::{Align, Cell, Column, render, tame, wrap};
+use crate::grid::{Align, Cell, Column, columns_of, render, tame, wrap};
 use crate::number::{RateUnit, loss, three_digits};
 use crate::style::{Style, Tint};
 use crate::summary::{Point, Spread};
@@ -165,11 +165,7 @@ fn of_transfers(points: &[&Point<'_>], style: &Style) -> Vec<Column> {
         ["", "late"],
         ["un-", "finished"],
     ];
-    let column = |index: usize| {
-        let align = if index < 2 { Align::Left } else { Align::Point };
-        Column::new(HEADS[index], align, rows.iter().map(|row| row[index].clone()).collect())
-    };
-    (0..HEADS.len()).map(column).filter(|column| !column.is_blank()).collect()
+    columns_of(HEADS, &rows, 2)
 }
 
 #[cfg(test)]

@@ -152,7 +152,8 @@ impl Quantile {
         }
     }
 
-    const fn of(self, rtt: &RttSummary) -> Option<u64> {
+    /// Returns it; `None` if the samples do not resolve it.
+    pub const fn of(self, rtt: &RttSummary) -> Option<u64> {
         match self {
             Self::Min => Some(rtt.min),
             Self::P50 => Some(rtt.p50),

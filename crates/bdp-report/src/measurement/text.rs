@@ -21,7 +21,7 @@ use super::streams::streams;
 use super::{arrow, ways};
 use crate::caveat;
 use crate::finding;
-use crate::grid::{Align, Cell, Column, render, tame, total_width, wrap};
+use crate::grid::{Cell, columns_of, drop_to_fit, narrow_to_fit, not_shown, render, tame, wrap};
 use crate::number::{RateUnit, asked_size, loss, percent, size, three_digits};
 use crate::style::{Style, Tint};
 use crate::summary::Spread;
@@ -240,37 +240,12 @@ fn figures(measurements: &[Measurement], style: &Style) -> String {
         ["RTT ms", "p50/p95/p99"],
         ["window on", "the wire"],
     ];
-    let column = |index: usize| {
-        let align = if index == 0 { Align::Left } else { Align::Point };
-        Column::new(heads[index], align, rows.iter().map(|row| row[index].clone()).collect())
-    };
-    let mut columns: Vec<Column> = (0..8).map(column).filter(|c| !c.is_blank()).collect();
+    let mut columns = columns_of(heads, &rows, 1);
     // Too narrow: columns repeated below, or least important, are dropped first.
-    let mut hidden = Vec::new();
-    for head in ["the wire", "retrans", "ceiling"] {
-        if total_width(&columns) > style.columns() {
-            let before = columns.len();
-            columns.retain(|c| c.head[1] != head);
-            if columns.len() < before {
-                hidden.push(match head {
-                    "the wire" => "window on the wire",
-                    "ceiling" => "of ceiling",
-                    other => other,
-                });
-            }
-        }
-    }
-    let excess = total_width(&columns).saturating_sub(style.columns());
-    if excess > 0 {
-        let most = columns[0].width().saturating_sub(excess).max(4);
-        columns[0].narrow(most, style);
-    }
-    let mut text = render(&columns, &breaks, style);
-    if !hidden.is_empty() {
-        let line = format!("not shown in {} columns: {}", style.columns(), hidden.join(", "));
-        text.push_str(&wrap("", Tint::None, &line, style));
-    }
-    text
+    let expendable = [("the wire", "window on the wire"), ("retrans", "retrans"), ("ceiling", "of ceiling")];
+    let hidden = drop_to_fit(&mut columns, &expendable, style);
+    narrow_to_fit(&mut columns, 0, 4, style);
+    render(&columns, &breaks, style) + &not_shown(&hidden, style)
 }
 
 /// Returns the idle round trips of one run, or the medians over several.

@@ -1,6 +1,7 @@
 //! Changes, reasons and refusals in words.
 
 use bdp_model::measurement::ends::End;
+use bdp_model::tuning::advice::{Verdict, VerdictKind};
 use bdp_model::tuning::setting::Setting;
 use bdp_model::tuning::{Change, Gain, Plan, Reason, Target, Why};
 use bdp_model::units::Nanos;
@@ -118,4 +119,16 @@ pub(super) fn why(why: &Why, style: &Style) -> String {
         }
         Why::Asked { option } => format!("{} was asked for, and binds; leave it out", tame(option)),
     }
+}
+
+/// Returns the verdict on a piece of advice: `stale since Linux 4.14: has no effect`.
+pub(super) fn verdict(of: &Verdict) -> String {
+    let kind = match of.kind {
+        VerdictKind::Current => "current",
+        VerdictKind::Default => "default already",
+        VerdictKind::Stale => "stale",
+        VerdictKind::Harmful => "harmful",
+    };
+    let since = of.since.map_or_else(String::new, |since| format!(" since Linux {since}"));
+    format!("{kind}{since}: {}", of.why)
 }

@@ -27,9 +27,6 @@ pub fn watch_table(sockets: &[&SocketReading], selected: Option<usize>, style: &
     };
     let marks =
         (0..sockets.len()).map(|i| Cell::tinted(if selected == Some(i) { ">" } else { "" }, Tint::Strong));
-    let milliseconds =
-        |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| three_digits(ns as f64 / 1e6));
-    let count = |n: Option<u64>| n.map_or_else(|| "-".to_owned(), |n| n.to_string());
     let mut columns = vec![
         Column::new(["", ""], Align::Left, marks.collect()),
         column(["", "program"], Align::Left, &|s| program(&s.name)),
@@ -38,11 +35,9 @@ pub fn watch_table(sockets: &[&SocketReading], selected: Option<usize>, style: &
         column(["in", "Mbit/s"], Align::Point, &|s| three_digits(s.received_bps / 1e6)),
         column(["RTT", "ms"], Align::Point, &|s| milliseconds(s.rtt_ns)),
         column(["min", "ms"], Align::Point, &|s| milliseconds(s.min_rtt_ns)),
-        column(["", "cwnd"], Align::Point, &|s| count(s.cwnd_segments.map(u64::from))),
-        column(["", "window"], Align::Left, &|s| {
-            window(s).map_or_else(|| "-".to_owned(), |w| size(w as f64))
-        }),
-        column(["", "retr"], Align::Point, &|s| count(s.retransmits)),
+        column(["", "cwnd"], Align::Point, &|s| or_dash(s.cwnd_segments)),
+        column(["", "window"], Align::Left, &|s| or_dash(window(s).map(|bytes| size(bytes as f64)))),
+        column(["", "retr"], Align::Point, &|s| or_dash(s.retransmits)),
     ];
     let limit = |s: &&SocketReading| {
         let (text, tint) = limit(s);
@@ -67,95 +62,80 @@ pub fn watch_table(sockets: &[&SocketReading], selected: Option<usize>, style: &
 
 /// Returns one socket in detail: all figures, the rate of the last intervals, and the evidence.
 pub fn watch_detail(socket: &SocketReading, rates_bps: &[f64], style: &Style) -> String {
-    let mut text = wrap("", Tint::Strong, &title(&socket.name), style);
-    let line = |lead: &str, words: String| wrap(&format!("{lead:<10}"), Tint::Faint, &words, style);
-    let known = |value: Option<String>| value.unwrap_or_else(|| "unknown".to_owned());
-    let time = |ns: Option<u64>| known(ns.map(|ns| duration(Nanos(ns))));
-    let bytes = |bytes: Option<u64>| known(bytes.map(|bytes| size(bytes as f64)));
+    let line = |lead: &str, words: &str| wrap(&format!("{lead:<10}"), Tint::Faint, words, style);
     let chart = Style { width: style.width.saturating_sub(22).max(40), ..*style };
     let recent = &rates_bps[rates_bps.len().saturating_sub(chart.columns())..];
     let largest = recent.iter().copied().fold(0.0, f64::max);
-    text.push_str(&line(
-        "rate",
-        format!("{} now, {} at most", rate(socket.sent_bps + socket.received_bps), rate(largest)),
-    ));
+    let rates = format!("{} now, {} at most", rate(socket.sent_bps + socket.received_bps), rate(largest));
+    let mut text = wrap("", Tint::Strong, &title(&socket.name), style) + &line("rate", &rates);
     text.push_str(&format!("{:10}{}\n", "", spark(recent, &chart)));
     // The finding comes first if a short terminal has room for it.
     if let Some(finding) = &socket.finding {
         text.push_str(&finding_lines(arrow(socket.role), finding, "", style));
         text.push('\n');
     }
-    text.push_str(&line(
-        "bytes",
-        format!(
-            "{} acknowledged, {} received, since it is watched",
-            size(socket.sent_bytes as f64),
-            size(socket.received_bytes as f64)
-        ),
-    ));
-    text.push_str(&line(
-        "state",
-        format!(
-            "{}, {}; user {}",
-            socket.state.name(),
-            match socket.role {
-                Role::Sending => "sending",
-                Role::Receiving => "receiving",
-                Role::Quiet => "quiet",
-            },
-            socket.name.user
-        ),
-    ));
-    text.push_str(&line("RTT", format!("{}, {} at least", time(socket.rtt_ns), time(socket.min_rtt_ns))));
-    let segments = |n: Option<u32>| known(n.map(|n| n.to_string()));
-    text.push_str(&line(
-        "window",
-        format!(
-            "congestion {} segments ({}), {} in flight, ssthresh {}; receive window there {}, here {}",
-            segments(socket.cwnd_segments),
-            socket.congestion_control.as_deref().unwrap_or("unknown"),
-            segments(socket.in_flight_segments),
-            socket.ssthresh_segments.map_or_else(|| "none yet".to_owned(), |n| n.to_string()),
-            bytes(socket.send_window_bytes),
-            bytes(socket.receive_window_bytes)
-        ),
-    ));
-    text.push_str(&line(
-        "buffers",
-        format!(
-            "{} to be acknowledged of {}, {} never sent; {} unread of {}",
-            size(f64::from(socket.queued_bytes)),
-            bytes(socket.send_buffer_bytes.map(u64::from)),
-            bytes(socket.not_sent_bytes),
-            size(f64::from(socket.unread_bytes)),
-            bytes(socket.receive_buffer_bytes.map(u64::from))
-        ),
-    ));
-    let count = |n: Option<u64>| known(n.map(|n| n.to_string()));
-    text.push_str(&line(
-        "losses",
-        format!(
-            "{} retransmits ({} since the connection began), {} out of order",
-            count(socket.retransmits),
-            count(socket.retransmits_total),
-            count(socket.out_of_order)
-        ),
-    ));
-    if let Some(limited) = socket.limited {
-        text.push_str(&line(
-            "time",
-            format!(
-                "busy {}, limited by the receive window {}, by the send buffer {}",
-                percent(limited.busy),
-                percent(limited.rwnd_limited),
-                percent(limited.sndbuf_limited)
-            ),
-        ));
-    }
-    let delivery = socket.delivery_rate_bps.map_or_else(|| "unknown".to_owned(), |bps| rate(bps as f64));
-    let app = if socket.app_limited == Some(true) { ", limited by the application" } else { "" };
-    text.push_str(&line("delivery", format!("{delivery}{app}")));
+    detail(socket).iter().for_each(|(lead, words)| text.push_str(&line(lead, words)));
     text
+}
+
+/// Returns the figures of a socket, each with its name.
+fn detail(socket: &SocketReading) -> Vec<(&'static str, String)> {
+    let time = |ns: Option<u64>| known(ns.map(|ns| duration(Nanos(ns))));
+    let bytes = |bytes: Option<u64>| known(bytes.map(|bytes| size(bytes as f64)));
+    let delivery = known(socket.delivery_rate_bps.map(|bps| rate(bps as f64)));
+    let app = if socket.app_limited == Some(true) { ", limited by the application" } else { "" };
+    let (sent, received) = (size(socket.sent_bytes as f64), size(socket.received_bytes as f64));
+    let role = match socket.role {
+        Role::Sending => "sending",
+        Role::Receiving => "receiving",
+        Role::Quiet => "quiet",
+    };
+    let windows = format!(
+        "congestion {} segments ({}), {} in flight, ssthresh {}; receive window there {}, here {}",
+        known(socket.cwnd_segments),
+        known(socket.congestion_control.as_deref()),
+        known(socket.in_flight_segments),
+        socket.ssthresh_segments.map_or_else(|| "none yet".to_owned(), |n| n.to_string()),
+        bytes(socket.send_window_bytes),
+        bytes(socket.receive_window_bytes)
+    );
+    let buffers = format!(
+        "{} to be acknowledged of {}, {} never sent; {} unread of {}",
+        size(f64::from(socket.queued_bytes)),
+        bytes(socket.send_buffer_bytes.map(u64::from)),
+        bytes(socket.not_sent_bytes),
+        size(f64::from(socket.unread_bytes)),
+        bytes(socket.receive_buffer_bytes.map(u64::from))
+    );
+    let losses = format!(
+        "{} retransmits ({} since the connection began), {} out of order",
+        known(socket.retransmits),
+        known(socket.retransmits_total),
+        known(socket.out_of_order)
+    );
+    let limited = socket.limited.map(|limited| {
+        format!(
+            "busy {}, limited by the receive window {}, by the send buffer {}",
+            percent(limited.busy),
+            percent(limited.rwnd_limited),
+            percent(limited.sndbuf_limited)
+        )
+    });
+    let mut rows = vec![
+        ("bytes", format!("{sent} acknowledged, {received} received, since it is watched")),
+        ("state", format!("{}, {role}; user {}", socket.state.name(), socket.name.user)),
+        ("RTT", format!("{}, {} at least", time(socket.rtt_ns), time(socket.min_rtt_ns))),
+        ("window", windows),
+        ("buffers", buffers),
+        ("losses", losses),
+    ];
+    rows.extend(limited.map(|words| ("time", words)));
+    rows.push(("delivery", delivery + app));
+    rows
+}
+
+fn known(value: Option<impl ToString>) -> String {
+    value.map_or_else(|| "unknown".to_owned(), |value| value.to_string())
 }
 
 /// Returns the heading of [`watch_lines`].
@@ -174,8 +154,6 @@ pub fn watch_lines(interval: &WatchInterval, most: usize, style: &Style) -> Stri
     let mut text = String::new();
     let at = format!("{:>6.1}", interval.at_ns as f64 / 1e9);
     for socket in sockets.iter().take(most) {
-        let milliseconds =
-            |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| three_digits(ns as f64 / 1e6));
         let (limit, tint) = limit(socket);
         let remote = format!("{} {}", arrow(socket.role), socket.name.remote);
         text.push_str(&format!(
@@ -185,8 +163,8 @@ pub fn watch_lines(interval: &WatchInterval, most: usize, style: &Style) -> Stri
             three_digits(socket.sent_bps.max(socket.received_bps) / 1e6),
             milliseconds(socket.rtt_ns),
             milliseconds(socket.min_rtt_ns),
-            window(socket).map_or_else(|| "-".to_owned(), |bytes| size(bytes as f64)),
-            socket.retransmits.map_or_else(|| "-".to_owned(), |n| n.to_string()),
+            or_dash(window(socket).map(|bytes| size(bytes as f64))),
+            or_dash(socket.retransmits),
             style.paint(tint, &limit),
         ));
     }
@@ -282,6 +260,14 @@ fn total_lines(total: &SocketTotal, style: &Style) -> String {
         }
     }
     text
+}
+
+fn or_dash(value: Option<impl ToString>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
+}
+
+fn milliseconds(ns: Option<u64>) -> String {
+    or_dash(ns.map(|ns| three_digits(ns as f64 / 1e6)))
 }
 
 /// `curl 4242  192.0.2.1:40000 -> 198.51.100.7:443`.

@@ -1,13 +1,13 @@
 //! Facts about windows, buffers and host settings.
 
 use bdp_model::finding::fact::{
-    Bps, BufferBelowNeed, Bytes, OfFlightRate, OfWindowRate, Settings, WindowFull, Windows,
+    Bps, BufferBelowNeed, BufferPayload, Bytes, OfFlightRate, OfWindowRate, Settings, WindowFull, Windows,
 };
 use bdp_model::finding::{Finding, Limit};
 use bdp_model::tuning::setting::Setting;
 use bdp_model::units::Nanos;
 
-use super::super::quantity::{rate, size, time};
+use super::super::quantity::{percent, rate, size, time};
 use super::seen::{Seen, nanos, reached};
 
 /// Largest window without window scaling.
@@ -66,15 +66,7 @@ pub fn of_window(seen: &Seen<'_>, fact: Windows) -> String {
         Windows::KernelCountsSendBuffer(_) => {
             format!("the kernel counts {} of the busy time as limited by the send buffer", share())
         }
-        Windows::BufferPayload(of) if value > 1.0 => format!(
-            "more is in flight than the socket buffer of {} holds: the last write may exceed it",
-            size(of.buffer.0)
-        ),
-        Windows::BufferPayload(of) => format!(
-            "the socket buffer of {} counts whole packets: {} of it is payload in flight",
-            size(of.buffer.0),
-            share()
-        ),
+        Windows::BufferPayload(of) => of_payload(value, of),
         Windows::BufferBelowNeed(need) => format!(
             "{}{} in the idle round trip of {} are {}, and the socket buffer is {}",
             rate(need.goodput.0),
@@ -96,6 +88,20 @@ pub fn of_window(seen: &Seen<'_>, fact: Windows) -> String {
             format!("{} of this round trip is the queue of the other direction", time(nanos(value)))
         }
     }
+}
+
+/// Returns how much of the socket buffer is payload in flight.
+fn of_payload(share: f64, of: BufferPayload) -> String {
+    let buffer = size(of.buffer.0);
+    if share > 1.0 {
+        return format!(
+            "more is in flight than the socket buffer of {buffer} holds: the last write may exceed it"
+        );
+    }
+    format!(
+        "the socket buffer of {buffer} counts whole packets: {} of it is payload in flight",
+        percent(share)
+    )
 }
 
 /// Returns what a full window means.

@@ -1,72 +1,48 @@
 //! Processors and devices of hosts.
 
-use bdp_model::finding::Cause;
 use bdp_model::finding::limit::Hosts;
+use bdp_model::finding::{Cause, Finding};
 
-use super::words::{Words, end, first_line, name};
+use super::words::{Words, name};
 
-pub const fn words(limit: Hosts) -> &'static Words {
+pub fn words(limit: Hosts, finding: &Finding) -> Words {
+    let name = name(finding);
     match limit {
-        Hosts::Cpu => &CPU,
-        Hosts::HostDrops => &HOST_DROPS,
+        Hosts::Cpu => processor(finding.cause, name),
+        Hosts::HostDrops => {
+            let [subject, drops] = match finding.cause {
+                Some(Cause::DeviceDrops) => ["network device", "network device"],
+                _ => ["receive backlog", "kernel"],
+            };
+            let claim = format!("limited by packets that the {drops} of {name} drops");
+            Words::new(format!("{subject} of {name}"), claim).because(
+                "{host} discards packets that have already arrived there",
+                "Larger receive queues, or a faster processor, on {host} help.",
+            )
+        }
     }
 }
 
-const CPU: Words = Words {
-    subject: |finding| match finding.cause {
-        Some(Cause::Throttled) => format!("processor quota of {}", name(finding)),
-        _ => format!("processor of {}", name(finding)),
-    },
-    claim: |finding| {
-        let what = match finding.cause {
-            Some(Cause::Throttled) => return format!("limited by the processor quota of {}", name(finding)),
-            Some(Cause::Stolen) => ", of which its hypervisor takes a part",
-            Some(Cause::ProcessorShared) => ", which other programs use",
-            _ => "",
-        };
-        format!("limited by the processor of {}{what}", name(finding))
-    },
-    figures: first_line,
-    reason: |finding, from, to| {
-        let host = end(finding, from, to);
-        Some(match finding.cause {
-            Some(Cause::Throttled) => (
-                format!("{host} may use no more of its processors"),
-                format!("A larger quota of processor time on {host} makes it faster."),
-            ),
-            Some(Cause::Stolen) => (
-                format!("other virtual machines use the processors of {host}"),
-                format!("Processors of its own for {host} make it faster."),
-            ),
-            Some(Cause::ProcessorShared) => (
-                format!("other programs use the processors of {host}"),
-                format!("Less other work on {host} makes it faster."),
-            ),
-            _ => (
-                format!("a processor of {host} is busy all the time"),
-                format!("A faster processor on {host}, or more streams, makes it faster."),
-            ),
-        })
-    },
-};
-
-const HOST_DROPS: Words = Words {
-    subject: |finding| match finding.cause {
-        Some(Cause::DeviceDrops) => format!("network device of {}", name(finding)),
-        _ => format!("receive backlog of {}", name(finding)),
-    },
-    claim: |finding| match finding.cause {
-        Some(Cause::DeviceDrops) => {
-            format!("limited by packets that the network device of {} drops", name(finding))
-        }
-        _ => format!("limited by packets that the kernel of {} drops", name(finding)),
-    },
-    figures: first_line,
-    reason: |finding, from, to| {
-        let host = end(finding, from, to);
-        Some((
-            format!("{host} discards packets that have already arrived there"),
-            format!("Larger receive queues, or a faster processor, on {host} help."),
-        ))
-    },
-};
+fn processor(cause: Option<Cause>, name: &str) -> Words {
+    let of = |what: &str, more: &str| {
+        Words::new(format!("{what} of {name}"), format!("limited by the {what} of {name}{more}"))
+    };
+    match cause {
+        Some(Cause::Throttled) => of("processor quota", "").because(
+            "{host} may use no more of its processors",
+            "A larger quota of processor time on {host} makes it faster.",
+        ),
+        Some(Cause::Stolen) => of("processor", ", of which its hypervisor takes a part").because(
+            "other virtual machines use the processors of {host}",
+            "Processors of its own for {host} make it faster.",
+        ),
+        Some(Cause::ProcessorShared) => of("processor", ", which other programs use").because(
+            "other programs use the processors of {host}",
+            "Less other work on {host} makes it faster.",
+        ),
+        _ => of("processor", "").because(
+            "a processor of {host} is busy all the time",
+            "A faster processor on {host}, or more streams, makes it faster.",
+        ),
+    }
+}

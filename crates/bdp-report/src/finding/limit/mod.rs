@@ -12,62 +12,60 @@ mod words;
 use bdp_model::finding::limit::{Kind, NotKnown};
 use bdp_model::finding::{Cause, Confidence, Finding, Limit};
 
-use words::{Words, first_line};
+use words::{Words, end, first_line};
 
-const fn words(limit: Limit) -> &'static Words {
-    match limit.kind() {
-        Kind::Windows(limit) => windows::words(limit),
-        Kind::Path(limit) => path::words(limit),
-        Kind::Packets(limit) => packets::words(limit),
-        Kind::Programs(limit) => programs::words(limit),
-        Kind::Hosts(limit) => hosts::words(limit),
-        Kind::Datagrams(limit) => datagrams::words(limit),
-        Kind::NotKnown(NotKnown::Unknown) => &UNKNOWN,
+fn words(finding: &Finding) -> Words {
+    match finding.limit.kind() {
+        Kind::Windows(limit) => windows::words(limit, finding),
+        Kind::Path(limit) => path::words(limit, finding),
+        Kind::Packets(limit) => packets::words(limit, finding),
+        Kind::Programs(limit) => programs::words(limit, finding),
+        Kind::Hosts(limit) => hosts::words(limit, finding),
+        Kind::Datagrams(limit) => datagrams::words(limit, finding),
+        Kind::NotKnown(NotKnown::Unknown) => {
+            let perhaps = may_be(finding).map_or_else(String::new, |these| format!(", perhaps {these}"));
+            Words::new("what limits it", format!("limit unknown{perhaps}")).figures(seen_at_all)
+        }
     }
 }
 
-const UNKNOWN: Words = Words {
-    subject: |_| "what limits it".to_owned(),
-    claim: |finding| match may_be(finding) {
-        Some(candidates) => format!("limit unknown, perhaps {candidates}"),
-        None => "limit unknown".to_owned(),
-    },
-    figures: |finding| {
-        match finding.cause {
-        Some(Cause::Tunnel) => Some(
-            "data went through ssh's connection, and the TCP connections seen here end at ssh on either machine"
-                .to_owned(),
-        ),
-        _ => first_line(finding),
+fn seen_at_all(finding: &Finding) -> Option<String> {
+    if finding.cause != Some(Cause::Tunnel) {
+        return first_line(finding);
     }
-    },
-    reason: |_, _, _| None,
-};
+    let text =
+        "data went through ssh's connection, and the TCP connections seen here end at ssh on either machine";
+    Some(text.to_owned())
+}
 
 /// Returns the subject of a finding: `receive window of ams1`.
 pub(crate) fn subject(finding: &Finding) -> String {
-    (words(finding.limit).subject)(finding)
+    words(finding).subject
 }
 
 /// Returns a self-contained sentence: the claim and its figures.
 pub(crate) fn summary(finding: &Finding) -> String {
     let separator = if finding.limit == Limit::Unknown { "; " } else { ": " };
-    match (words(finding.limit).figures)(finding) {
-        Some(figures) => format!("{}{separator}{figures}", claim(finding)),
-        None => claim(finding),
+    let words = words(finding);
+    match (words.figures)(finding) {
+        Some(figures) => format!("{}{separator}{figures}", words.claim),
+        None => words.claim,
     }
 }
 
 /// Returns the claim alone.
 pub(crate) fn claim(finding: &Finding) -> String {
-    (words(finding.limit).claim)(finding)
+    words(finding).claim
 }
 
 /// Returns what limits a transfer and what to do about it, for readers who are not network engineers.
 pub(crate) fn reason(finding: &Finding, from: &str, to: &str) -> Vec<String> {
-    let Some((cause, advice)) = (words(finding.limit).reason)(finding, from, to) else {
+    let Some(reason) = words(finding).reason else {
         return vec!["The limit is unknown.".to_owned()];
     };
+    let host = end(finding, from, to);
+    let [cause, advice] =
+        reason.map(|text| text.replace("{host}", host).replace("{from}", from).replace("{to}", to));
     let sure = match finding.confidence {
         Confidence::High => "The reason is that",
         Confidence::Medium => "The probable reason is that",

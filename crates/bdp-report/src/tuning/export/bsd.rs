@@ -6,7 +6,7 @@ use bdp_model::tuning::Plan;
 use super::form::ExportForm;
 use super::meaning::{Meaning, Meant, largest_buffers, of_end};
 use super::quote::{comment, identity};
-use super::script::{Item, script};
+use super::script::{Item, script, usage};
 use super::words::{aim, origin, purpose};
 
 const BSD: &str = include_str!("text/bsd.sh");
@@ -32,19 +32,11 @@ pub(super) fn write(plan: &Plan, end: End, form: ExportForm) -> String {
     let is_macos = form == ExportForm::Macos;
     let meant = of_end(plan, end);
     let mut top = origin(plan, end, form.name());
-    top.push(
-        "It runs as root: 'sh FILE apply', 'sh FILE status', 'sh FILE undo'. What was there first goes to"
-            .to_owned(),
-    );
-    top.push("/var/db/bdp-tune/applied, or the file that BDP_TUNE_STATE names, before anything is set. Undo puts that".to_owned());
-    top.push(
-        "back, but for what someone else changed since, which it names. Limits that are higher already stay."
-            .to_owned(),
-    );
+    top.extend(usage("/var/db/bdp-tune/applied", "Limits that are higher already stay."));
     let mut items = limits(&meant, is_macos);
     let mut left_out = Vec::new();
     for one in &meant {
-        match if is_macos { on_macos(&one.meaning) } else { on_freebsd(&one.meaning) } {
+        match part(&one.meaning, is_macos) {
             Part::Not(why) => {
                 let what = aim(&one.meaning, &one.change.target.to_string());
                 left_out.push(comment(&format!("Left out: {what}. {why}")));
@@ -116,22 +108,38 @@ fn switch(name: &'static str, on: bool) -> Part {
     set("exactly", name, u8::from(on))
 }
 
-fn on_macos(meaning: &Meaning) -> Part {
+fn part(meaning: &Meaning, is_macos: bool) -> Part {
     match meaning {
-        Meaning::ReceiveBuffer { bytes } => Part::Set(vec![
-            ("exactly", "net.inet.tcp.doautorcvbuf", "1".to_owned()),
-            ("at_least", "net.inet.tcp.autorcvbufmax", bytes.to_string()),
-        ]),
-        Meaning::SendBuffer { bytes } => Part::Set(vec![
-            ("exactly", "net.inet.tcp.doautosndbuf", "1".to_owned()),
-            ("at_least", "net.inet.tcp.autosndbufmax", bytes.to_string()),
-        ]),
+        Meaning::ReceiveBuffer { bytes } if is_macos => {
+            buffer("net.inet.tcp.doautorcvbuf", "net.inet.tcp.autorcvbufmax", *bytes)
+        }
+        Meaning::SendBuffer { bytes } if is_macos => {
+            buffer("net.inet.tcp.doautosndbuf", "net.inet.tcp.autosndbufmax", *bytes)
+        }
+        Meaning::ReceiveBuffer { bytes } => {
+            buffer("net.inet.tcp.recvbuf_auto", "net.inet.tcp.recvbuf_max", *bytes)
+        }
+        Meaning::SendBuffer { bytes } => {
+            buffer("net.inet.tcp.sendbuf_auto", "net.inet.tcp.sendbuf_max", *bytes)
+        }
         Meaning::AskedReceiveBuffer { .. } | Meaning::AskedSendBuffer { .. } => {
             Part::Not("kern.ipc.maxsockbuf limits both, and is set here.")
         }
+        Meaning::MtuProbing { on } => switch("net.inet.tcp.pmtud_blackhole_detection", *on),
+        Meaning::RestartAfterIdle { .. } => Part::Not("No sysctl has it."),
+        _ if is_macos => on_macos(meaning),
+        _ => on_freebsd(meaning),
+    }
+}
+
+fn buffer(switch: &'static str, most: &'static str, bytes: u64) -> Part {
+    Part::Set(vec![("exactly", switch, "1".to_owned()), ("at_least", most, bytes.to_string())])
+}
+
+fn on_macos(meaning: &Meaning) -> Part {
+    match meaning {
         Meaning::Sack { on } => switch("net.inet.tcp.sack", *on),
         Meaning::Ecn { asks } => switch("net.inet.tcp.ecn_initiate_out", *asks),
-        Meaning::MtuProbing { on } => switch("net.inet.tcp.pmtud_blackhole_detection", *on),
         Meaning::WindowScaling { .. } | Meaning::Timestamps { .. } => {
             Part::Not("Always on; older releases have net.inet.tcp.rfc1323, which is 1 there.")
         }
@@ -148,24 +156,12 @@ fn on_macos(meaning: &Meaning) -> Part {
             Part::Not("Its devices have their own queues (FQ-CoDel), which no command selects.")
         }
         Meaning::Backlog { .. } => Part::Not("There is no such queue."),
-        Meaning::RestartAfterIdle { .. } => Part::Not("No sysctl has it."),
-        Meaning::Linux => Part::Not("Linux alone has it."),
+        _ => Part::Not("Linux alone has it."),
     }
 }
 
 fn on_freebsd(meaning: &Meaning) -> Part {
     match meaning {
-        Meaning::ReceiveBuffer { bytes } => Part::Set(vec![
-            ("exactly", "net.inet.tcp.recvbuf_auto", "1".to_owned()),
-            ("at_least", "net.inet.tcp.recvbuf_max", bytes.to_string()),
-        ]),
-        Meaning::SendBuffer { bytes } => Part::Set(vec![
-            ("exactly", "net.inet.tcp.sendbuf_auto", "1".to_owned()),
-            ("at_least", "net.inet.tcp.sendbuf_max", bytes.to_string()),
-        ]),
-        Meaning::AskedReceiveBuffer { .. } | Meaning::AskedSendBuffer { .. } => {
-            Part::Not("kern.ipc.maxsockbuf limits both, and is set here.")
-        }
         Meaning::Sack { on } => switch("net.inet.tcp.sack.enable", *on),
         // 1 requests and accepts ECN, 2 only accepts it.
         Meaning::Ecn { asks } => set("exactly", "net.inet.tcp.ecn.enable", if *asks { 1 } else { 2 }),
@@ -176,7 +172,6 @@ fn on_freebsd(meaning: &Meaning) -> Part {
         Meaning::WindowScaling { .. } | Meaning::Timestamps { .. } => {
             Part::Not("net.inet.tcp.rfc1323 switches window scaling and timestamps together.")
         }
-        Meaning::MtuProbing { on } => switch("net.inet.tcp.pmtud_blackhole_detection", *on),
         Meaning::CongestionControl { to: Some(_), .. } => Part::Not(
             "Routes have no congestion control; net.inet.tcp.cc.algorithm is that of all connections.",
         ),
@@ -207,8 +202,7 @@ fn on_freebsd(meaning: &Meaning) -> Part {
         Meaning::Backlog { .. } => {
             Part::Not("net.isr.defaultqlimit is read at boot: set it in /boot/loader.conf.")
         }
-        Meaning::RestartAfterIdle { .. } => Part::Not("No sysctl has it."),
-        Meaning::Linux => Part::Not("Linux alone has it."),
+        _ => Part::Not("Linux alone has it."),
     }
 }
 

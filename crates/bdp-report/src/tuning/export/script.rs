@@ -40,6 +40,16 @@ pub(super) fn comments(lines: &[String], mark: &str) -> String {
     text
 }
 
+/// Returns how a script is used, and where it keeps what was there first.
+pub(super) fn usage(state: &str, last: &str) -> [String; 3] {
+    [
+        "It runs as root: 'sh FILE apply', 'sh FILE status', 'sh FILE undo'. What was there first goes to"
+            .to_owned(),
+        format!("{state}, or the file that BDP_TUNE_STATE names, before anything is set. Undo puts that"),
+        format!("back, but for what someone else changed since, which it names. {last}"),
+    ]
+}
+
 /// Returns a script for these settings; `system` has the functions that read and set them.
 pub(super) fn script(top: &[String], plan: &str, items: &[Item], system: &str) -> String {
     let mut text = format!(

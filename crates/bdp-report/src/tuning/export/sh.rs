@@ -7,7 +7,7 @@ use bdp_model::tuning::{Plan, Target};
 
 use super::meaning::{Meant, of_end};
 use super::quote::{comment, identity, is_sysctl_name};
-use super::script::{Item, script};
+use super::script::{Item, script, usage};
 use super::words::{origin, purpose};
 
 const LINUX: &str = include_str!("text/linux.sh");
@@ -15,15 +15,7 @@ const LINUX: &str = include_str!("text/linux.sh");
 /// Returns the script for a plan's changes at an end.
 pub(super) fn write(plan: &Plan, end: End) -> String {
     let mut top = origin(plan, end, "sh");
-    top.push(
-        "It runs as root: 'sh FILE apply', 'sh FILE status', 'sh FILE undo'. What was there first goes to"
-            .to_owned(),
-    );
-    top.push("/var/lib/bdp-tune/applied, or the file that BDP_TUNE_STATE names, before anything is set. Undo puts that".to_owned());
-    top.push(
-        "back, but for what someone else changed since, which it names. A boot ends the settings as well."
-            .to_owned(),
-    );
+    top.extend(usage("/var/lib/bdp-tune/applied", "A boot ends the settings as well."));
     let meant = of_end(plan, end);
     linux_script(plan, &meant, &identity(&(plan, end)), top, |_| true)
 }

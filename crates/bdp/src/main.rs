@@ -28,6 +28,7 @@ mod measure;
 mod metrics;
 mod output;
 mod overview;
+mod page;
 mod path;
 mod pcap;
 mod ping;
@@ -122,6 +123,8 @@ enum Command {
     Fix(Box<fix::FixArgs>),
     /// Serve measurements on one port, TCP and UDP
     Serve(serve::ServeArgs),
+    /// Open the page in a browser: measure, see what limits the path, look at stored runs
+    Page(page::PageArgs),
     /// Test this machine's clock, timers, processors and network stack, in five seconds
     Selftest(selftest::SelftestArgs),
     /// List stored runs; export, import and remove them
@@ -200,6 +203,7 @@ fn run() -> Exit {
         Some(Command::Verify(args)) => args.run(),
         Some(Command::Fix(args)) => args.run(),
         Some(Command::Serve(args)) => args.run(),
+        Some(Command::Page(args)) => args.run(),
         Some(Command::Selftest(args)) => args.run(),
         Some(Command::Runs(args)) => args.run(),
         Some(Command::Report(args)) => args.run(),

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, Path, Query, Request, State};
+use axum::extract::{DefaultBodyLimit, FromRequest, Path, Query, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::sse::{self, Sse};
@@ -108,12 +108,20 @@ async fn guarded(mut response: Response) -> Response {
     response
 }
 
-async fn for_this_host(State(shared): State<Shared>, request: Request, next: Next) -> Result<Response, Refused> {
+async fn for_this_host(
+    State(shared): State<Shared>,
+    request: Request,
+    next: Next,
+) -> Result<Response, Refused> {
     shared.door.check_host(request.headers())?;
     Ok(next.run(request).await)
 }
 
-async fn at_the_door(State(shared): State<Shared>, request: Request, next: Next) -> Result<Response, Refused> {
+async fn at_the_door(
+    State(shared): State<Shared>,
+    request: Request,
+    next: Next,
+) -> Result<Response, Refused> {
     shared.door.check(request.method(), request.headers())?;
     Ok(next.run(request).await)
 }
@@ -145,13 +153,12 @@ struct CommandLine {
     key: String,
 }
 
-async fn check(State(shared): State<Shared>, body: Bytes) -> Result<Json<Value>, Refused> {
-    let asked = asked(&shared, read(&body)?).await?;
+async fn check(State(shared): State<Shared>, Sent(line): Sent<CommandLine>) -> Result<Json<Value>, Refused> {
+    let asked = asked(&shared, line).await?;
     Ok(Json(json!({ "command": asked.command, "job": asked.job.to_json() })))
 }
 
-async fn start_job(State(shared): State<Shared>, body: Bytes) -> Result<Response, Refused> {
-    let line: CommandLine = read(&body)?;
+async fn start_job(State(shared): State<Shared>, Sent(line): Sent<CommandLine>) -> Result<Response, Refused> {
     let key = line.key.clone();
     let asked = asked(&shared, line).await?;
     let (job, is_new) = shared.jobs.start(asked, key)?;
@@ -189,9 +196,8 @@ struct Answer {
 async fn answer_job(
     State(shared): State<Shared>,
     Path(id): Path<String>,
-    body: Bytes,
+    Sent(answer): Sent<Answer>,
 ) -> Result<StatusCode, Refused> {
-    let answer: Answer = read(&body)?;
     shared.jobs.get(&id)?.answer(answer.yes)?;
     Ok(StatusCode::ACCEPTED)
 }
@@ -209,11 +215,21 @@ async fn follow_job(
 ) -> Result<Response, Refused> {
     let job = shared.jobs.get(&id)?;
     let permit = shared.streams.clone().try_acquire_owned().map_err(|_| {
-        Refused::new(RefusedBy::Busy, format!("{MOST_STREAMS} event streams are open: close some tabs of bdp"))
+        Refused::new(
+            RefusedBy::Busy,
+            format!("{MOST_STREAMS} event streams are open: close some tabs of bdp"),
+        )
     })?;
     let last = headers.get("last-event-id").and_then(|value| value.to_str().ok()?.parse().ok());
     let after = last.or(after.after).unwrap_or(0);
-    let events = events(Reader { newest: job.log.follow(), job, after, ending: shared.ending.clone(), is_over: false, _permit: permit });
+    let events = events(Reader {
+        newest: job.log.follow(),
+        job,
+        after,
+        ending: shared.ending.clone(),
+        is_over: false,
+        _permit: permit,
+    });
     let stream = Sse::new(events).keep_alive(sse::KeepAlive::new().interval(KEEP_ALIVE));
     Ok(([("x-accel-buffering", "no")], stream).into_response())
 }
@@ -307,9 +323,19 @@ async fn apart<T: Send + 'static>(
     done.unwrap_or_else(|_| Err(Refused::new(RefusedBy::Bug, "internal error in bdp; please report it")))
 }
 
-fn read<T: for<'a> Deserialize<'a>>(body: &Bytes) -> Result<T, Refused> {
-    serde_json::from_slice(body)
-        .map_err(|error| Refused::new(RefusedBy::Usage, format!("the request is not as expected: {error}")))
+/// What a request carries as JSON.
+struct Sent<T>(T);
+
+impl<S: Send + Sync, T: for<'a> Deserialize<'a>> FromRequest<S> for Sent<T> {
+    type Rejection = Refused;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Refused> {
+        let refused = |why: String| {
+            Refused::new(RefusedBy::Usage, format!("the request is not as expected: {}", why.to_lowercase()))
+        };
+        let body = Bytes::from_request(request, state).await.map_err(|error| refused(error.body_text()))?;
+        serde_json::from_slice(&body).map(Self).map_err(|error| refused(error.to_string()))
+    }
 }
 
 fn value(content: &impl Serialize) -> Value {

@@ -65,7 +65,9 @@ impl Door {
             }
         }
         if !method.is_safe() && text(headers, REQUEST_HEADER).is_none() {
-            return Err(denied(format!("a request that changes something needs the header {REQUEST_HEADER}")));
+            return Err(denied(format!(
+                "a request that changes something needs the header {REQUEST_HEADER}"
+            )));
         }
         Ok(())
     }
@@ -150,7 +152,8 @@ mod tests {
 
     #[test]
     fn only_own_names_and_addresses_are_answered() {
-        let known = ["localhost:5299", "127.0.0.1:5299", "[::1]:5299", "[fe80::1]", "192.0.2.7", "lab-1.EXAMPLE"];
+        let known =
+            ["localhost:5299", "127.0.0.1:5299", "[::1]:5299", "[fe80::1]", "192.0.2.7", "lab-1.EXAMPLE"];
         for host in known {
             assert!(door().check_host(&headers(&[("host", host)])).is_ok(), "{host}");
         }
@@ -161,7 +164,8 @@ mod tests {
 
     #[test]
     fn the_token_is_enough_and_a_wrong_one_is_not() {
-        let given = |token: &str| headers(&[("host", "localhost"), ("authorization", &format!("Bearer {token}"))]);
+        let given =
+            |token: &str| headers(&[("host", "localhost"), ("authorization", &format!("Bearer {token}"))]);
         assert!(door().check(&Method::POST, &given("secret")).is_ok());
         for wrong in ["", "secre", "secrets", "SECRET"] {
             assert!(door().check(&Method::POST, &given(wrong)).is_err(), "{wrong}");

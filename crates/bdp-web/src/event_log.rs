@@ -120,8 +120,11 @@ mod tests {
     #[test]
     fn a_reader_goes_on_where_it_stopped() {
         let log = EventLog::new();
-        ["a", "b", "c"].map(|text| log.add(text.to_owned(), Role::Step));
-        let rest: Vec<_> = all(&log, 1).into_iter().map(|event| (event.number, event.text.to_string())).collect();
+        for text in ["a", "b", "c"] {
+            log.add(text.to_owned(), Role::Step);
+        }
+        let rest: Vec<_> =
+            all(&log, 1).into_iter().map(|event| (event.number, event.text.to_string())).collect();
         assert_eq!(rest, [(2, "b".to_owned()), (3, "c".to_owned())]);
         assert!(all(&log, 3).is_empty());
         assert_eq!(*log.follow().borrow(), 3);

@@ -118,7 +118,10 @@ impl Jobs {
     pub fn get(&self, id: &str) -> Result<Arc<RunningJob>, Refused> {
         let found = lock(&self.all).jobs.iter().find(|job| job.id.to_string() == id).cloned();
         found.ok_or_else(|| {
-            Refused::new(RefusedBy::Missing, "no such job: the page of bdp was started again; its runs are in the history")
+            Refused::new(
+                RefusedBy::Missing,
+                "no such job: the page of bdp was started again; its runs are in the history",
+            )
         })
     }
 
@@ -131,11 +134,12 @@ impl Jobs {
 impl RunningJob {
     fn run(&self, host: &dyn Host, asked: Asked) {
         let mut watch = |event: Event<'_>| {
-            let role = if matches!(event, Event::Progress { .. } | Event::Probes { .. } | Event::Sockets { .. }) {
-                Role::Reading
-            } else {
-                Role::Step
-            };
+            let role =
+                if matches!(event, Event::Progress { .. } | Event::Probes { .. } | Event::Sockets { .. }) {
+                    Role::Reading
+                } else {
+                    Role::Step
+                };
             self.log.add(event.to_json().to_string(), role);
         };
         let mut answer = |question: &Question<'_>| self.ask(question);

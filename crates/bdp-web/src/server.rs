@@ -89,4 +89,3 @@ async fn accept(listener: tokio::net::TcpListener, shared: Shared, until: impl F
         });
     }
 }
-

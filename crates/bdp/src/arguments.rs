@@ -33,7 +33,9 @@ pub fn parse<P: Parser>() -> Result<P, anyhow::Result<Exit>> {
 pub fn parse_words<P: Parser>(words: &[String]) -> anyhow::Result<(P, ArgMatches)> {
     let words: Vec<OsString> = words.iter().map(OsString::from).collect();
     let all = std::iter::once(OsString::from("bdp")).chain(words.iter().cloned());
-    let parsed = P::command().try_get_matches_from(all).and_then(|matches| Ok((P::from_arg_matches(&matches)?, matches)));
+    let parsed = P::command()
+        .try_get_matches_from(all)
+        .and_then(|matches| Ok((P::from_arg_matches(&matches)?, matches)));
     parsed.map_err(|error| match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             exit::usage("help and version are for a terminal: 'bdp measure --help'")

@@ -20,7 +20,10 @@ impl Drop for Opened {
 
 /// Opens the link; the error says why not.
 pub fn open(link: &str) -> Result<Opened, String> {
-    if ["DISPLAY", "WAYLAND_DISPLAY"].iter().all(|name| env::var_os(name).is_none_or(|value| value.is_empty())) {
+    if ["DISPLAY", "WAYLAND_DISPLAY"]
+        .iter()
+        .all(|name| env::var_os(name).is_none_or(|value| value.is_empty()))
+    {
         return Err("no desktop here to open a browser on".to_owned());
     }
     let folder = env::var_os("XDG_RUNTIME_DIR").map_or_else(env::temp_dir, PathBuf::from);

@@ -70,7 +70,10 @@ mod tests {
         let all = form["arguments"].as_array().unwrap();
         let named = |name: &str| all.iter().find(|argument| argument["long"] == name);
         let time = named("time").unwrap();
-        assert_eq!((&time["short"], &time["value"], &time["default"]), (&json!("t"), &json!("TIME"), &Value::Null));
+        assert_eq!(
+            (&time["short"], &time["value"], &time["default"]),
+            (&json!("t"), &json!("TIME"), &Value::Null)
+        );
         assert_eq!(named("reverse").unwrap()["value"], Value::Null);
         assert!(all.iter().any(|argument| argument["positional"] == true));
         assert!(named("json").is_none() && named("capture").is_none());

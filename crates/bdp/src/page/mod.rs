@@ -66,7 +66,9 @@ impl PageArgs {
         let token = match token::find(self.token.as_deref(), self.token_file.as_deref())? {
             Some(token) if token.len() >= TOKEN_BYTES => token,
             Some(_) => {
-                return Err(exit::usage(format!("the token of a page needs at least {TOKEN_BYTES} characters")));
+                return Err(exit::usage(format!(
+                    "the token of a page needs at least {TOKEN_BYTES} characters"
+                )));
             }
             None => secret()?,
         };
@@ -107,12 +109,16 @@ impl PageArgs {
         let wanted = self.listen.unwrap_or(usual);
         match TcpListener::bind(wanted) {
             Err(error) if self.listen.is_none() && error.kind() == std::io::ErrorKind::AddrInUse => {
-                output::note(&format!("note: {usual} is in use, perhaps by another page; taking a free port"));
+                output::note(&format!(
+                    "note: {usual} is in use, perhaps by another page; taking a free port"
+                ));
                 TcpListener::bind(SocketAddr::new(usual.ip(), 0))
             }
             bound => bound,
         }
-        .map_err(|error| exit::environment(format!("listen on {wanted}: {error}; choose another with --listen")))
+        .map_err(|error| {
+            exit::environment(format!("listen on {wanted}: {error}; choose another with --listen"))
+        })
     }
 }
 

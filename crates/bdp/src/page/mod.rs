@@ -32,7 +32,7 @@ Examples:
   bdp page
   bdp page --no-browser                    prints the link only
   ssh -L 5280:127.0.0.1:5280 ams1 bdp page    the page of ams1, in the browser here
-  bdp page --listen 192.0.2.7:5280         for other machines; use a proxy with TLS ('bdp help page')
+  bdp page --listen 192.0.2.7:5280         for other machines; use a proxy with TLS ('bdp help browser')
 
 Ctrl-C ends the page, and a test that is running.")]
 pub struct PageArgs {
@@ -89,7 +89,7 @@ impl PageArgs {
         output::print(&format!("{link}\n"))?;
         if !address.ip().is_loopback() {
             output::note(
-                "note: what the browser and the page exchange is not encrypted, the token included; 'bdp help page' has a proxy with TLS",
+                "note: what the browser and the page exchange is not encrypted, the token included; 'bdp help browser' has a proxy with TLS",
             );
         }
         let opened = (!self.no_browser).then(|| browser::open(&link));

@@ -63,7 +63,7 @@ compile_error!(
 use std::ffi::OsStr;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{ArgMatches, CommandFactory, Parser, Subcommand};
 
 use crate::exit::Exit;
 
@@ -203,7 +203,7 @@ fn run() -> Exit {
         Some(Command::Verify(args)) => args.run(),
         Some(Command::Fix(args)) => args.run(),
         Some(Command::Serve(args)) => args.run(),
-        Some(Command::Page(args)) => args.run(),
+        Some(Command::Page(args)) => args.run(page::Parser { root: Cli::command, measurement }),
         Some(Command::Selftest(args)) => args.run(),
         Some(Command::Runs(args)) => args.run(),
         Some(Command::Report(args)) => args.run(),
@@ -215,4 +215,13 @@ fn run() -> Exit {
         Some(Command::Compare(args)) => args.run(),
     };
     outcome.unwrap_or_else(|error| failure::report(&error))
+}
+
+/// The test that a command line requests, and which options it gives.
+fn measurement(words: &[String]) -> anyhow::Result<(measure::MeasureArgs, ArgMatches)> {
+    let (cli, matches) = arguments::parse_words::<Cli>(words)?;
+    match (cli.command, matches.subcommand()) {
+        (Some(Command::Measure(args)), Some((_, given))) => Ok((*args, given.clone())),
+        _ => Err(exit::usage("the page runs 'bdp measure'; run other commands in a terminal")),
+    }
 }

@@ -11,16 +11,16 @@ use bdp_run::{Event, Question};
 use bdp_store::{Page, RunInfo, RunKind, SqliteStore, Store};
 use bdp_sys::device;
 use bdp_web::{Asked, Host, Refused, RefusedBy, RunSelection};
-use clap::CommandFactory;
 use clap::parser::ValueSource;
 use serde_json::{Value, json};
 
 use super::form;
+use super::parser::Parser;
 use crate::exit::{Exit, Refusal};
 use crate::found::by_id;
 use crate::output::tame;
 use crate::store::{self, StoreArgs, refuse};
-use crate::{Cli, Command, arguments, command_line, exit, guest, refusal, report, runs, show};
+use crate::{command_line, exit, guest, refusal, report, runs, show};
 
 /// Most runs of one answer.
 const MOST_RUNS: usize = 500;
@@ -31,6 +31,7 @@ const MOST_HOSTS: usize = 10;
 
 /// The page's requests, by the ways of the command line.
 pub struct CommandLine {
+    parser: Parser,
     store: StoreArgs,
     /// Of each finished run, what the list shows beside its description.
     briefs: Mutex<HashMap<String, Brief>>,
@@ -44,8 +45,8 @@ struct Brief {
 
 impl CommandLine {
     /// With the runs of this store.
-    pub fn new(store: StoreArgs) -> Self {
-        Self { store, briefs: Mutex::default() }
+    pub fn new(parser: Parser, store: StoreArgs) -> Self {
+        Self { parser, store, briefs: Mutex::default() }
     }
 
     fn stored(&self) -> Result<Option<SqliteStore>, Refused> {
@@ -61,18 +62,13 @@ impl CommandLine {
     }
 
     fn asked(&self, words: &[String]) -> anyhow::Result<Asked> {
-        let (cli, matches) = arguments::parse_words::<Cli>(words)?;
-        let Some(Command::Measure(args)) = cli.command else {
-            return Err(exit::usage("the page runs 'bdp measure'; run other commands in a terminal"));
-        };
-        if let Some((_, given)) = matches.subcommand() {
-            let typed = given.ids().map(clap::Id::as_str).filter(|id| {
-                form::is_of_a_terminal(id) && given.value_source(id) == Some(ValueSource::CommandLine)
-            });
-            if let Some(option) = typed.into_iter().next() {
-                let name = option.replace('_', "-");
-                return Err(exit::usage(format!("--{name} is for a terminal: leave it out here")));
-            }
+        let (args, given) = (self.parser.measurement)(words)?;
+        let typed = given.ids().map(clap::Id::as_str).find(|id| {
+            form::is_of_a_terminal(id) && given.value_source(id) == Some(ValueSource::CommandLine)
+        });
+        if let Some(option) = typed {
+            let name = option.replace('_', "-");
+            return Err(exit::usage(format!("--{name} is for a terminal: leave it out here")));
         }
         let command = command_line::repeatable(words.iter().cloned());
         let plan = bdp_run::measure::MeasurePlan { command: command.clone(), ..args.plan()? };
@@ -178,7 +174,7 @@ impl Host for CommandLine {
     }
 
     fn commands(&self) -> Value {
-        json!([form::command(&Cli::command(), "measure")])
+        json!([form::command(&(self.parser.root)(), "measure")])
     }
 
     fn job(&self, words: &[String]) -> Result<Asked, Refused> {

@@ -3,6 +3,7 @@
 mod browser;
 mod form;
 mod host;
+mod parser;
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -12,6 +13,8 @@ use std::sync::{Arc, mpsc};
 use bdp_sys::random;
 use bdp_web::{Door, Server};
 use bdp_wire::proof::hex;
+
+pub use parser::Parser;
 
 use crate::exit::{self, Exit, Outcome};
 use crate::store::StoreArgs;
@@ -62,7 +65,7 @@ pub struct PageArgs {
 
 impl PageArgs {
     /// Serves the page until it is ended.
-    pub fn run(self) -> Outcome {
+    pub fn run(self, parser: Parser) -> Outcome {
         let token = match token::find(self.token.as_deref(), self.token_file.as_deref())? {
             Some(token) if token.len() >= TOKEN_BYTES => token,
             Some(_) => {
@@ -97,7 +100,8 @@ impl PageArgs {
             Some(Err(why)) => output::note(&format!("note: {why}; open the link in a browser")),
             Some(Ok(_)) | None => {}
         }
-        let server = Server { listener, door, host: Arc::new(host::CommandLine::new(self.store.clone())) };
+        let server =
+            Server { listener, door, host: Arc::new(host::CommandLine::new(parser, self.store.clone())) };
         let served = bdp_web::serve(server, move || ends.recv().unwrap_or(()));
         drop(opened);
         served.map_err(|error| exit::environment(format!("serve the page: {error}")))?;

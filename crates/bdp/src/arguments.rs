@@ -7,7 +7,7 @@ use bdp_model::plain::in_words;
 use bdp_model::sweep::parameter::Parameter;
 use bdp_model::units::{ByteCount, Nanos};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Command, Error, Parser};
+use clap::{ArgMatches, Command, Error, Parser};
 
 use crate::exit::{self, Exit};
 use crate::help::{self, Extent};
@@ -26,6 +26,21 @@ pub fn parse<P: Parser>() -> Result<P, anyhow::Result<Exit>> {
         }
         ErrorKind::DisplayVersion => output::print(&error.render().to_string()),
         _ => Err(exit::usage(explain(&error, &P::command(), &arguments().collect::<Vec<_>>()))),
+    })
+}
+
+/// Parses a command line that somebody else typed, without `bdp`; a wish for help is an error.
+pub fn parse_words<P: Parser>(words: &[String]) -> anyhow::Result<(P, ArgMatches)> {
+    let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+    let all = std::iter::once(OsString::from("bdp")).chain(words.iter().cloned());
+    let parsed = P::command()
+        .try_get_matches_from(all)
+        .and_then(|matches| Ok((P::from_arg_matches(&matches)?, matches)));
+    parsed.map_err(|error| match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            exit::usage("help and version are for a terminal: 'bdp measure --help'")
+        }
+        _ => exit::usage(explain(&error, &P::command(), &words)),
     })
 }
 

@@ -2,16 +2,22 @@
 
 use crate::output;
 
-/// Returns it without the token, which is private, and without `--resume`, which is added if a run can be resumed.
+/// The command that started this process, without its private and its passing parts.
 pub fn typed() -> String {
-    let mut words = vec!["bdp".to_owned()];
-    let mut arguments = std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned());
-    while let Some(argument) = arguments.next() {
-        if argument == "--token" {
-            arguments.next();
-        } else if !argument.starts_with("--token=") && argument != "--resume" {
-            words.push(output::quote(&argument));
+    repeatable(std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned()))
+}
+
+/// A command of these words, without the token, which is private, and without `--resume`, which is added if a run can
+/// be resumed.
+pub fn repeatable(words: impl Iterator<Item = String>) -> String {
+    let mut command = vec!["bdp".to_owned()];
+    let mut words = words;
+    while let Some(word) = words.next() {
+        if word == "--token" {
+            words.next();
+        } else if !word.starts_with("--token=") && word != "--resume" {
+            command.push(output::quote(&word));
         }
     }
-    words.join(" ")
+    command.join(" ")
 }

@@ -17,7 +17,7 @@ pub const INTEROP: &str = "Interoperability";
 
 /// The subcommands in groups, in this order.
 const COMMANDS: [(&str, &[&str]); 5] = [
-    ("Between machines", &["measure", "ping", "path", "sweep", "serve"]),
+    ("Between machines", &["measure", "page", "ping", "path", "sweep", "serve"]),
     ("On this machine", &["watch", "pcap", "demo", "lab", "calc", "selftest"]),
     ("Tuning", &["fix", "twin", "rehearse", "tune", "verify"]),
     ("Stored runs", &["runs", "show", "explain", "compare", "report"]),

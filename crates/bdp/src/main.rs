@@ -28,6 +28,7 @@ mod measure;
 mod metrics;
 mod output;
 mod overview;
+mod page;
 mod path;
 mod pcap;
 mod ping;
@@ -62,7 +63,7 @@ compile_error!(
 use std::ffi::OsStr;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{ArgMatches, CommandFactory, Parser, Subcommand};
 
 use crate::exit::Exit;
 
@@ -122,6 +123,8 @@ enum Command {
     Fix(Box<fix::FixArgs>),
     /// Serve measurements on one port, TCP and UDP
     Serve(serve::ServeArgs),
+    /// Open the page in a browser: measure, see what limits the path, look at stored runs
+    Page(page::PageArgs),
     /// Test this machine's clock, timers, processors and network stack, in five seconds
     Selftest(selftest::SelftestArgs),
     /// List stored runs; export, import and remove them
@@ -200,6 +203,7 @@ fn run() -> Exit {
         Some(Command::Verify(args)) => args.run(),
         Some(Command::Fix(args)) => args.run(),
         Some(Command::Serve(args)) => args.run(),
+        Some(Command::Page(args)) => args.run(page::Parser { root: Cli::command, measurement }),
         Some(Command::Selftest(args)) => args.run(),
         Some(Command::Runs(args)) => args.run(),
         Some(Command::Report(args)) => args.run(),
@@ -211,4 +215,13 @@ fn run() -> Exit {
         Some(Command::Compare(args)) => args.run(),
     };
     outcome.unwrap_or_else(|error| failure::report(&error))
+}
+
+/// The test that a command line requests, and which options it gives.
+fn measurement(words: &[String]) -> anyhow::Result<(measure::MeasureArgs, ArgMatches)> {
+    let (cli, matches) = arguments::parse_words::<Cli>(words)?;
+    match (cli.command, matches.subcommand()) {
+        (Some(Command::Measure(args)), Some((_, given))) => Ok((*args, given.clone())),
+        _ => Err(exit::usage("the page runs 'bdp measure'; run other commands in a terminal")),
+    }
 }

@@ -164,14 +164,16 @@ fn name(found: &Found) -> String {
     stem.map_or_else(|| found.info.id.clone(), |stem| stem.to_string_lossy().into_owned())
 }
 
-fn page(found: &Found, about: &About<'_>) -> String {
+/// The HTML page of a run.
+pub fn page(found: &Found, about: &About<'_>) -> String {
     match &found.kept {
         Kept::Records(_) => bdp_report::html(&found.records(), about),
         Kept::Measurements(kept) => page_of_measurements(kept, about),
     }
 }
 
-fn csv(found: &Found) -> String {
+/// A run as CSV.
+pub fn csv(found: &Found) -> String {
     match &found.kept {
         Kept::Records(_) => bdp_report::csv(&found.records(), &found.info.labels),
         Kept::Measurements(kept) => bdp_report::csv_of_measurements(&varied(kept)),

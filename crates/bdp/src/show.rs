@@ -41,6 +41,28 @@ pub struct ShowArgs {
     case: Option<String>,
 }
 
+/// The document of a whole run, as printed by `--json`.
+pub fn document(found: Found) -> String {
+    let run = found.run().map(str::to_owned);
+    let run = run.as_deref();
+    let is_sweep = found.info.kind == RunKind::Sweep;
+    match found.kept {
+        Kept::Measurements(all) if is_sweep => crate::sweep::measured_document(run, &all, true, None),
+        Kept::Measurements(all) => {
+            let measurements: Vec<_> = all.into_iter().map(|kept| kept.measurement).collect();
+            format!("{:#}\n", bdp_report::measurements_json(&measurements, run, &[]))
+        }
+        Kept::Records(all) => {
+            let records: Vec<_> = all.into_iter().map(|(_, record)| record).collect();
+            if is_sweep {
+                crate::sweep::document(run, &records, true, None)
+            } else {
+                format!("{:#}\n", bdp_report::json(&records, run))
+            }
+        }
+    }
+}
+
 impl ShowArgs {
     /// Shows the run.
     pub fn run(self) -> Outcome {

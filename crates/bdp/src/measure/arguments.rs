@@ -18,6 +18,7 @@ use bdp_wire::session::MOST_SAMPLES;
 use bdp_wire::{iperf2, iperf3};
 use clap::ArgAction;
 
+use super::baseline;
 use super::lines::Layout;
 use super::login::LoginArgs;
 use super::payload::PayloadArgs;
@@ -322,14 +323,21 @@ impl MeasureArgs {
         Ok((target.map(|(host, _)| host), port))
     }
 
-    /// Builds the plan of the measurement.
-    pub(super) fn plan(&self) -> anyhow::Result<MeasurePlan> {
+    /// Builds the plan of the measurement. A missing baseline is reported now, before anything is measured.
+    pub fn plan(&self) -> anyhow::Result<MeasurePlan> {
         absurd::note_rate("-b", self.udp.rate());
         let ordered = self.ordered.map(|ordered| ordered.to_bps.min(ordered.from_bps));
         absurd::note_rate("--ordered", ordered.map(Rate::bps));
         let request = self.request()?;
         let expectations = self.expectations(&request)?;
         let (label, labels) = self.labels.read()?;
+        let baseline = match &self.baseline {
+            Some(run) => Some(baseline::load(run.as_deref(), &self.store, &request)?),
+            None => None,
+        };
+        if let Some(unlike) = baseline.as_ref().and_then(|baseline| baseline::unlike(baseline, &request)) {
+            output::note(&unlike);
+        }
         Ok(MeasurePlan {
             request,
             credentials: Credentials {
@@ -341,7 +349,7 @@ impl MeasureArgs {
             runs: self.runs,
             flood: self.udp.may_flood(),
             expectations,
-            baseline: None,
+            baseline,
             command: command_line::typed(),
         })
     }

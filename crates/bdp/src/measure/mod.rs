@@ -47,14 +47,6 @@ impl MeasureArgs {
         self.page.check()?;
         crate::report::check_place(self.prometheus.as_deref(), "metrics")?;
         let mut store = self.store.open()?;
-        // Before the measurement: a missing baseline is reported now.
-        if let Some(run) = &self.baseline {
-            let baseline = baseline::load(run.as_deref(), &self.store, &plan.request)?;
-            if let Some(unlike) = baseline::unlike(&baseline, &plan.request) {
-                output::note(&unlike);
-            }
-            plan.baseline = Some(baseline);
-        }
         let cancel = interrupt::cancel_instead();
         // Runs as long as this is held.
         let host = plan.request.host.clone();

@@ -164,31 +164,33 @@ fn labels(run: &RunInfo) -> String {
 }
 
 fn document(runs: &[RunInfo], store: Option<&Path>) -> Value {
-    let run = |run: &RunInfo| {
-        json!({
-            "run": run.id,
-            "kind": run.kind.name(),
-            "label": run.label,
-            "labels": run.labels,
-            "scenario": run.scenario,
-            "state": state(run),
-            "started": utc(run.started_unix_ms),
-            "started_unix_ms": run.started_unix_ms,
-            "finished_unix_ms": run.finished_unix_ms,
-            "cases_planned": run.planned,
-            "cases_recorded": run.recorded,
-            "cases_valid": run.valid,
-            "plan_digest": run.plan_digest,
-            "command": run.command,
-            "resume": resumption(run),
-            "bdp": run.bdp,
-        })
-    };
     json!({
         "schema": SCHEMA,
         "bdp": env!("CARGO_PKG_VERSION"),
         "run": null,
         "store": store.map(Path::to_string_lossy),
-        "runs": runs.iter().map(run).collect::<Vec<_>>(),
+        "runs": runs.iter().map(row).collect::<Vec<_>>(),
+    })
+}
+
+/// A run as a member of the document.
+pub fn row(run: &RunInfo) -> Value {
+    json!({
+        "run": run.id,
+        "kind": run.kind.name(),
+        "label": run.label,
+        "labels": run.labels,
+        "scenario": run.scenario,
+        "state": state(run),
+        "started": utc(run.started_unix_ms),
+        "started_unix_ms": run.started_unix_ms,
+        "finished_unix_ms": run.finished_unix_ms,
+        "cases_planned": run.planned,
+        "cases_recorded": run.recorded,
+        "cases_valid": run.valid,
+        "plan_digest": run.plan_digest,
+        "command": run.command,
+        "resume": resumption(run),
+        "bdp": run.bdp,
     })
 }

@@ -6,7 +6,11 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 /// Crates from outside that have one place each.
-const AT_HOME: [(&str, &str); 9] = [
+const AT_HOME: [(&str, &str); 13] = [
+    ("axum", "bdp-web"),
+    ("hyper", "bdp-web"),
+    ("hyper-util", "bdp-web"),
+    ("tokio", "bdp-web"),
     ("anyhow", "bdp"),
     ("clap", "bdp"),
     ("clap_complete", "bdp"),

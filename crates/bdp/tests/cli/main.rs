@@ -34,6 +34,7 @@ mod measure;
 mod metrics;
 mod over_time;
 mod package;
+mod page;
 mod path;
 mod path_mtu;
 mod pcap;

@@ -25,7 +25,7 @@ pub fn of_flow(spec: &FlowSpec, sends: bool) -> TcpOptions {
         nodelay: spec.nodelay,
         receive_buffer: spec.socket_buffer.map(bytes),
         send_buffer: spec.socket_buffer.map(bytes),
-        unsent_limit: spec.unsent_limit.filter(|_| sends).map(bytes),
+        numbers: spec.socket.of_end(sends, true),
         window_bytes: spec.window.map(WindowBytes::get).filter(|_| !sends),
         dscp: spec.dscp,
         device: None,

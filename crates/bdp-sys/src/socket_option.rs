@@ -6,8 +6,10 @@ use std::os::fd::{AsFd, AsRawFd};
 use crate::{Result, SysError, check};
 
 /// The options that a flow sets by name: the kernel's constants.
-const NAMED: [(&str, libc::c_int, libc::c_int); 1] =
-    [("TCP_NOTSENT_LOWAT", libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT)];
+const NAMED: [(&str, libc::c_int, libc::c_int); 2] = [
+    ("TCP_NOTSENT_LOWAT", libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT),
+    ("SO_PRIORITY", libc::SOL_SOCKET, libc::SO_PRIORITY),
+];
 
 /// Sets options by the kernel's names.
 pub(crate) fn set_named(socket: impl AsFd, numbers: &[(&'static str, i32)]) -> Result<()> {

@@ -44,21 +44,36 @@ pub enum Notation {
 }
 
 /// The table.
-static TABLE: [SocketOption; COUNT] = [SocketOption {
-    member: "unsent_limit",
-    about: "`TCP_NOTSENT_LOWAT` of the sender: the limit of unsent bytes in its socket.",
-    in_protocol: "unsent_limit_bytes",
-    kernel: "TCP_NOTSENT_LOWAT",
-    flag: "--notsent-lowat",
-    help: "Unsent data that a socket takes (TCP_NOTSENT_LOWAT), as 128K; small values keep latency low",
-    notation: Notation::Size,
-    most: u64::MAX,
-    is_of_sender: true,
-    is_of_tcp: true,
-}];
+static TABLE: [SocketOption; COUNT] = [
+    SocketOption {
+        member: "unsent_limit",
+        about: "`TCP_NOTSENT_LOWAT` of the sender: the limit of unsent bytes in its socket.",
+        in_protocol: "unsent_limit_bytes",
+        kernel: "TCP_NOTSENT_LOWAT",
+        flag: "--notsent-lowat",
+        help: "Unsent data that a socket takes (TCP_NOTSENT_LOWAT), as 128K; small values keep latency low",
+        notation: Notation::Size,
+        most: u64::MAX,
+        is_of_sender: true,
+        is_of_tcp: true,
+    },
+    // A larger value takes CAP_NET_ADMIN (socket(7)), which no server has to give to a client.
+    SocketOption {
+        member: "priority",
+        about: "`SO_PRIORITY` of the sender: which band or class of its queue disciplines takes the packets.",
+        in_protocol: "priority",
+        kernel: "SO_PRIORITY",
+        flag: "--priority",
+        help: "Priority of packets in the sender's queue disciplines (SO_PRIORITY), 0 to 6; --dscp marks them for the path",
+        notation: Notation::Number,
+        most: 6,
+        is_of_sender: true,
+        is_of_tcp: false,
+    },
+];
 
 /// How many there are.
-const COUNT: usize = 1;
+const COUNT: usize = 2;
 
 impl SocketOption {
     /// Returns all of them, in the order of help and documents.

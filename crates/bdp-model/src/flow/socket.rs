@@ -178,7 +178,9 @@ impl<'de> Deserialize<'de> for SocketNumbers {
 
 /// The options in the protocol.
 pub mod in_protocol {
-    use super::{Deserializer, Serializer, SocketNumbers};
+    use serde::{Deserializer, Serializer};
+
+    use crate::flow::socket::SocketNumbers;
 
     /// Writes those that are set.
     pub fn serialize<S: Serializer>(numbers: &SocketNumbers, serializer: S) -> Result<S::Ok, S::Error> {

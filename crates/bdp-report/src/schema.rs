@@ -138,6 +138,31 @@ fn selftest_of_lab(draft: &mut Draft) {
         "description": "A TCP flow over the emulator and over netem under each condition; only from `bdp lab selftest --netem`.",
         "items": cell,
     });
+    let row = all(json!({ "properties": {
+        "queue": { "type": "string", "description": "The kind of queue." },
+        "train": { "type": "string", "description": "The queue's options and the train." },
+        "kernel": { "type": "string", "description": "The kernel's version, or why there was none." },
+        "frames": { "type": "integer", "minimum": 0, "description": "Frames offered." },
+        "dropped": { "type": "integer", "minimum": 0, "description": "Frames dropped by the emulator." },
+        "kernel_dropped": { "type": "integer", "minimum": 0, "description": "Frames dropped by the kernel." },
+        "marked": { "type": "integer", "minimum": 0, "description": "Frames marked by the emulator." },
+        "kernel_marked": { "type": "integer", "minimum": 0, "description": "Frames marked by the kernel." },
+        "drawn": { "type": "boolean", "description": "Whether the queue draws random numbers, so that shares are compared instead of frames." },
+        "unlike": { "type": "integer", "minimum": 0, "description": "Frames that one of them dropped or marked and the other did not." },
+        "apart_ns": { "type": "integer", "minimum": 0, "description": "Largest difference between departures of the same frame." },
+        "bound_ns": { "type": "integer", "minimum": 0, "description": "Largest difference allowed." },
+        "delay_ns": { "type": "integer", "minimum": 0, "description": "Mean time from arrival to departure in the emulator." },
+        "kernel_delay_ns": { "type": "integer", "minimum": 0, "description": "Mean time from arrival to departure in the kernel." },
+        "sigma": { "type": "number", "description": "Mean difference of the numbers dropped and marked per second, in standard deviations of that mean." },
+        "agrees": { "type": "boolean", "description": "Whether both agree: exactly, or, if drawn, within what equal probabilities allow." },
+    } }));
+    let mut queues = all(json!({ "properties": {
+        "kernel": { "type": "string", "description": "Version of the kernel." },
+        "rows": { "type": "array", "description": "A train of frames through each queue.", "items": row },
+    } }));
+    queues["description"] =
+        "Queues of the emulator and of the kernel; only from `bdp lab selftest --queues`.".into();
+    draft.root()["properties"]["beside_kernel_queues"] = queues;
 }
 
 /// Adds constraints between the members of a record.

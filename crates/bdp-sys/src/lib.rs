@@ -36,7 +36,7 @@ pub mod route;
 pub mod schedule;
 pub mod signal;
 pub mod socket;
-mod socket_option;
+pub mod socket_option;
 pub mod softnet;
 pub mod stamp;
 pub mod still_clock;

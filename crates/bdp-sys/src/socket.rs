@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::net::RecvFlags;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
-use crate::socket_option::set_number;
+use crate::socket_option::{set_named, set_number};
 use crate::{Result, SysError, check, still_clock};
 
 /// Options set before a TCP socket is connected or listens.
@@ -24,8 +24,8 @@ pub struct TcpOptions {
     pub receive_buffer: Option<usize>,
     /// `SO_SNDBUF`; turns autotuning off.
     pub send_buffer: Option<usize>,
-    /// `TCP_NOTSENT_LOWAT`.
-    pub unsent_limit: Option<usize>,
+    /// Further ones, by the kernel's names in [`crate::socket_option`].
+    pub numbers: Vec<(&'static str, i32)>,
     /// Receive window on the wire, see [`crate::window::fix`].
     pub window_bytes: Option<u32>,
     /// DSCP, 0..=63.
@@ -55,10 +55,7 @@ impl TcpOptions {
         if let Some(bytes) = self.send_buffer {
             set("SO_SNDBUF", bytes.to_string(), socket.set_send_buffer_size(bytes))?;
         }
-        if let Some(bytes) = self.unsent_limit {
-            let number = i32::try_from(bytes).unwrap_or(i32::MAX);
-            set_number(socket, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, number, "TCP_NOTSENT_LOWAT")?;
-        }
+        set_named(socket, &self.numbers)?;
         if let Some(bytes) = self.window_bytes {
             crate::window::fix(socket, bytes)?;
         }
@@ -297,14 +294,14 @@ pub fn set_receive_deadline(socket: &UdpSocket, deadline: Duration) -> Result<()
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::socket_option::get_number;
+    use crate::socket_option::named;
 
     #[test]
     fn options_are_in_force_and_read_back() {
         let options = TcpOptions {
             congestion: Some("reno".into()),
             mss: Some(700),
-            unsent_limit: Some(40_000),
+            numbers: vec![("TCP_NOTSENT_LOWAT", 40_000)],
             ..Default::default()
         };
         let listener = listen("127.0.0.1:0".parse().unwrap(), &TcpOptions::default(), 8).unwrap();
@@ -312,8 +309,7 @@ mod tests {
         assert_eq!(congestion(&stream).unwrap(), "reno");
         let mss = crate::tcp_info::read(&stream).unwrap().snd_mss.unwrap();
         assert!(mss <= 700, "{mss}");
-        let limit = get_number(&stream, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, "TCP_NOTSENT_LOWAT");
-        assert_eq!(limit.unwrap(), 40_000);
+        assert_eq!(named(&stream, "TCP_NOTSENT_LOWAT").unwrap(), 40_000);
     }
 
     #[test]

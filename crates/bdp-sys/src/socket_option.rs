@@ -1,8 +1,32 @@
 //! Socket options that are a C `int`.
 
+use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-use crate::{Result, check};
+use crate::{Result, SysError, check};
+
+/// The options that a flow sets by name: the kernel's constants.
+const NAMED: [(&str, libc::c_int, libc::c_int); 2] = [
+    ("TCP_NOTSENT_LOWAT", libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT),
+    ("SO_PRIORITY", libc::SOL_SOCKET, libc::SO_PRIORITY),
+];
+
+/// Sets options by the kernel's names.
+pub(crate) fn set_named(socket: impl AsFd, numbers: &[(&'static str, i32)]) -> Result<()> {
+    for &(name, number) in numbers {
+        let unknown = || SysError::new("set", name, io::ErrorKind::Unsupported.into());
+        let (_, level, option) = NAMED.iter().find(|(known, ..)| *known == name).ok_or_else(unknown)?;
+        set_number(&socket, *level, *option, number, name)?;
+    }
+    Ok(())
+}
+
+/// Returns the value of an option by the kernel's name.
+pub fn named(socket: impl AsFd, name: &'static str) -> Result<i32> {
+    let unknown = || SysError::new("read", name, io::ErrorKind::Unsupported.into());
+    let (_, level, option) = NAMED.iter().find(|(known, ..)| *known == name).ok_or_else(unknown)?;
+    get_number(socket, *level, *option, name)
+}
 
 /// Sets an option that is a C `int`.
 pub(crate) fn set_number(

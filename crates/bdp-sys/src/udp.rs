@@ -13,7 +13,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::control_messages::{self, ControlMessage};
 use crate::socket::{scoped, set_dscp};
-use crate::socket_option::{get_number, set_number};
+use crate::socket_option::{get_number, set_named, set_number};
 use crate::{Result, SysError};
 
 /// Most datagrams that the kernel cuts from one buffer (`UDP_MAX_SEGMENTS`; 128 since Linux 6.9).
@@ -38,6 +38,8 @@ pub struct UdpOptions {
     pub send_buffer: Option<usize>,
     /// DSCP, 0..=63.
     pub dscp: Option<u8>,
+    /// Further ones, by the kernel's names in [`crate::socket_option`].
+    pub numbers: Vec<(&'static str, i32)>,
     /// Device to send through.
     pub device: Option<String>,
     /// Whether packets may not be fragmented, neither here nor on the path.
@@ -72,6 +74,7 @@ fn open(family_of: SocketAddr, options: &UdpOptions) -> Result<Socket> {
     if let Some(dscp) = options.dscp {
         set_dscp(&socket, dscp).map_err(failed)?;
     }
+    set_named(&socket, &options.numbers)?;
     if let Some(device) = &options.device {
         let set = socket.bind_device(Some(device.as_bytes()));
         set.map_err(|e| SysError::new("set", format!("SO_BINDTODEVICE to {device}"), e))?;

@@ -12,6 +12,7 @@ use bdp_model::flow::application::Application;
 use bdp_model::flow::connection::Connection;
 use bdp_model::flow::method::{EndReason, ReceiveMethod, SendMethod, TriedWay};
 use bdp_model::flow::payload::{CpuList, PayloadCheck, Zerocopy};
+use bdp_model::flow::socket::{SocketNumbers, in_protocol};
 use bdp_model::flow::udp::{Distribution, UdpRequest};
 use bdp_model::flow::window::WindowBytes;
 use bdp_model::measurement::HostFacts;
@@ -188,8 +189,8 @@ struct Ordered {
     congestion: Option<String>,
     nodelay: bool,
     dscp: Option<u8>,
-    #[serde(default, rename = "unsent_limit_bytes", skip_serializing_if = "Option::is_none")]
-    unsent_limit: Option<ByteCount>,
+    #[serde(flatten, with = "in_protocol")]
+    socket: SocketNumbers,
     #[serde(default)]
     zerocopy: Zerocopy,
     #[serde(default)]

@@ -157,15 +157,12 @@ mod tests {
     #[test]
     fn help_is_laid_out_for_the_width_of_the_terminal() {
         for path in ["", "measure", "ping", "path", "sweep", "serve", "lab run"] {
-            for (extent, name) in [(Extent::Short, "short"), (Extent::Full, "full")] {
-                for columns in [80, 120] {
-                    let file = format!("bdp {path} {name} {columns}")
-                        .split_whitespace()
-                        .collect::<Vec<_>>()
-                        .join("-");
-                    insta::assert_snapshot!(file, help(path, extent, columns));
-                }
-            }
+            let all = [(Extent::Short, 80), (Extent::Short, 120), (Extent::Full, 80), (Extent::Full, 120)];
+            let texts = all.map(|(extent, columns)| {
+                format!("==> {extent:?}, {columns} columns <==\n{}", help(path, extent, columns))
+            });
+            let file = format!("bdp {path}").split_whitespace().collect::<Vec<_>>().join("-");
+            insta::assert_snapshot!(file, texts.join("\n"));
         }
     }
 

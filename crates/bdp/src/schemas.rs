@@ -18,7 +18,7 @@ mod members;
 const BY_HAND: [&str; 1] = ["job"];
 
 /// Pages with tables of members; a part of several documents is described on the first that has it.
-const PAGES: [&str; 10] = [
+const PAGES: [&str; 16] = [
     "json-measurement.md",
     "measurement-stream.md",
     "json-lab-run.md",
@@ -28,6 +28,12 @@ const PAGES: [&str; 10] = [
     "json-watch.md",
     "json-comparison.md",
     "json-sweep.md",
+    "json-twin.md",
+    "json-plan.md",
+    "json-rehearsal.md",
+    "json-verification.md",
+    "json-tune.md",
+    "json-tune-show.md",
     "exit-codes.md",
 ];
 

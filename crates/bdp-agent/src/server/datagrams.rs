@@ -24,6 +24,7 @@ pub(super) fn connect(
         receive_buffer: Some(buffer.unwrap_or(RECEIVE_BUFFER)),
         send_buffer: Some(buffer.unwrap_or(SEND_BUFFER)),
         dscp: order.spec.dscp,
+        numbers: order.spec.socket.of_end(order.role == Role::Send, false),
         dont_fragment: datagrams.dont_fragment,
         share_port: true,
         ..Default::default()

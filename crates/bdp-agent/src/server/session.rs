@@ -248,6 +248,7 @@ impl Session {
             && order.spec.length.as_bytes() <= LONGEST_WRITE
             && order.spec.interval <= LONGEST_INTERVAL
             && order.spec.omit <= order.spec.duration
+            && order.spec.socket.too_large().is_none()
             && order.spec.dscp.is_none_or(|dscp| dscp < 64);
         if whole { Ok(()) } else { Err("the flow's parameters are out of range".to_owned()) }
     }

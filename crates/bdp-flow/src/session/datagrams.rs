@@ -46,6 +46,7 @@ pub fn sockets(
         receive_buffer: Some(buffer.unwrap_or(RECEIVE_BUFFER)),
         send_buffer: Some(buffer.unwrap_or(SEND_BUFFER)),
         dscp: request.spec.dscp,
+        numbers: request.spec.socket.of_end(true, false),
         device: request.bind_device.clone(),
         dont_fragment: request.spec.udp.as_ref().is_some_and(|udp| udp.dont_fragment),
         share_port: false,

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::flow::FlowSpec;
 use crate::flow::application::Application;
 use crate::flow::payload::Zerocopy;
+use crate::flow::socket::SocketNumbers;
 use crate::flow::udp::UdpRequest;
 use crate::flow::window::WindowBytes;
 use crate::link::LinkConfig;
@@ -326,7 +327,7 @@ struct Recorded {
     #[serde(skip)]
     dscp: Option<u8>,
     #[serde(skip)]
-    unsent_limit: Option<ByteCount>,
+    socket: SocketNumbers,
     /// How the sender passes its bytes to the kernel; absent if it copies them.
     #[serde(default = "copied", skip_serializing_if = "is_copied")]
     zerocopy: Zerocopy,

@@ -4,6 +4,7 @@ pub mod application;
 pub mod connection;
 pub mod method;
 pub mod payload;
+pub mod socket;
 pub mod udp;
 pub mod window;
 
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::units::{ByteCount, Nanos};
 use application::Application;
 use payload::Zerocopy;
+use socket::SocketNumbers;
 use udp::UdpRequest;
 use window::WindowBytes;
 
@@ -52,9 +54,9 @@ pub struct FlowSpec {
     pub nodelay: bool,
     /// Differentiated services code point, 0 to 63.
     pub dscp: Option<u8>,
-    /// `TCP_NOTSENT_LOWAT` of the sender: the limit of unsent bytes in its socket.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unsent_limit: Option<ByteCount>,
+    /// Socket options that are one number.
+    #[serde(flatten)]
+    pub socket: SocketNumbers,
     /// How the sender passes its bytes to the kernel.
     #[serde(default)]
     pub zerocopy: Zerocopy,
@@ -86,7 +88,7 @@ impl Default for FlowSpec {
             congestion: None,
             nodelay: false,
             dscp: None,
-            unsent_limit: None,
+            socket: SocketNumbers::default(),
             zerocopy: Zerocopy::Auto,
             check_payload: false,
             pacing_bps: None,

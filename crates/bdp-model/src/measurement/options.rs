@@ -1,10 +1,12 @@
 //! Options of `bdp measure` as stored in a request, each declared once: how it is typed, its default, whether runs are compared
 //! by it, and where it does not apply. The printed command, the comparison with a baseline, the report and error messages use them.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 
 use crate::case::Family;
 use crate::flow::FlowSpec;
+use crate::flow::socket::SocketOption;
 use crate::flow::udp::{RateSearch, UdpRequest};
 use crate::measurement::ends::PeerProtocol;
 use crate::measurement::{Access, Direction, MeasureRequest, SshRequest, responsiveness};
@@ -28,9 +30,9 @@ pub struct MeasureOption {
     /// Why it does not go with a download.
     pub not_download: Option<NotDownload>,
     /// Why an iperf3 server does not support it.
-    pub not_iperf3: Option<&'static str>,
+    pub not_iperf3: Option<Cow<'static, str>>,
     /// Why an iperf2 server does not support it.
-    pub not_iperf2: Option<&'static str>,
+    pub not_iperf2: Option<Cow<'static, str>>,
 }
 
 /// Why an option does not go with a download.
@@ -98,13 +100,13 @@ impl MeasureOption {
         self
     }
 
-    fn not_iperf3(mut self, why: &'static str) -> Self {
-        self.not_iperf3 = Some(why);
+    fn not_iperf3(mut self, why: impl Into<Cow<'static, str>>) -> Self {
+        self.not_iperf3 = Some(why.into());
         self
     }
 
-    fn not_iperf2(mut self, why: &'static str) -> Self {
-        self.not_iperf2 = Some(why);
+    fn not_iperf2(mut self, why: impl Into<Cow<'static, str>>) -> Self {
+        self.not_iperf2 = Some(why.into());
         self
     }
 
@@ -124,7 +126,7 @@ pub fn given(request: &MeasureRequest) -> impl Iterator<Item = MeasureOption> {
 }
 
 /// Returns why this server cannot serve the request, if a single option rules it out.
-pub fn refusal(request: &MeasureRequest, peer: PeerProtocol) -> Option<&'static str> {
+pub fn refusal(request: &MeasureRequest, peer: PeerProtocol) -> Option<Cow<'static, str>> {
     given(request).find_map(|option| match peer {
         PeerProtocol::Iperf3 => option.not_iperf3,
         PeerProtocol::Iperf2 => option.not_iperf2,
@@ -266,7 +268,7 @@ fn of_flow(spec: &FlowSpec, responsiveness: bool) -> Vec<MeasureOption> {
         congestion,
         nodelay,
         dscp,
-        unsent_limit,
+        socket,
         zerocopy,
         check_payload,
         pacing_bps,
@@ -291,11 +293,9 @@ fn of_flow(spec: &FlowSpec, responsiveness: bool) -> Vec<MeasureOption> {
         value("-C", congestion.as_ref()).of_tcp().needs_bdp(),
         switch("-N", *nodelay).not_download(),
         value("--dscp", *dscp).not_download(),
-        value("--notsent-lowat", unsent_limit.map(typed_size))
-            .of_tcp()
-            .not_download()
-            .not_iperf3("an iperf3 server does not set TCP_NOTSENT_LOWAT; --notsent-lowat needs 'bdp serve'")
-            .not_iperf2("an iperf2 server does not set TCP_NOTSENT_LOWAT; --notsent-lowat needs 'bdp serve'"),
+    ];
+    all.extend(socket.iter().map(|(option, value)| of_socket(option, value)));
+    all.extend([
         value("--zerocopy", Some(zerocopy.name()))
             .default_if(*zerocopy == usual.zerocopy)
             .of_tcp()
@@ -305,7 +305,7 @@ fn of_flow(spec: &FlowSpec, responsiveness: bool) -> Vec<MeasureOption> {
             .not_download()
             .not_iperf3("an iperf3 server sends no verifiable payload; --check-payload needs 'bdp serve'")
             .not_iperf2("an iperf2 server sends no verifiable payload; --check-payload needs 'bdp serve'"),
-    ];
+    ]);
     all.extend(match udp {
         None => vec![
             switch("-u", false),
@@ -316,6 +316,17 @@ fn of_flow(spec: &FlowSpec, responsiveness: bool) -> Vec<MeasureOption> {
     });
     all.push(value("-i", Some(seconds(*interval))).default_if(*interval == usual.interval));
     all
+}
+
+/// Returns a socket option, which only bdp sets at the other end.
+fn of_socket(option: &SocketOption, number: Option<u64>) -> MeasureOption {
+    let SocketOption { flag, kernel, is_of_tcp, .. } = *option;
+    let lacks = |server: &str| format!("an {server} server does not set {kernel}; {flag} needs 'bdp serve'");
+    let all = value(flag, number.map(|number| option.typed(number)))
+        .not_download()
+        .not_iperf3(lacks("iperf3"))
+        .not_iperf2(lacks("iperf2"));
+    if is_of_tcp { all.of_tcp() } else { all }
 }
 
 fn of_datagrams(udp: &UdpRequest) -> Vec<MeasureOption> {

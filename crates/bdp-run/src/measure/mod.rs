@@ -183,9 +183,11 @@ impl MeasurePlan {
 
 /// A measurement that another job needs, with its run if it was stored.
 #[derive(Debug, Clone)]
-pub(crate) struct MeasuredAgain {
-    pub(crate) run: Option<String>,
-    pub(crate) measurement: Measurement,
+pub struct OneMeasured {
+    /// The run's id.
+    pub run: Option<String>,
+    /// The measurement.
+    pub measurement: Measurement,
 }
 
 /// Measures once, for another job; fails unless the measurement is whole.
@@ -195,7 +197,7 @@ pub(crate) fn measure_again(
     label: Option<String>,
     command: &str,
     context: &mut Context<'_>,
-) -> Result<MeasuredAgain> {
+) -> Result<OneMeasured> {
     let mut plan = MeasurePlan {
         request: request.clone(),
         credentials: credentials.clone(),
@@ -217,7 +219,7 @@ pub(crate) fn measure_again(
     let measurement = measurement.ok_or_else(|| RunError::Unanswered("nothing was measured".to_owned()))?;
     match measurement.error {
         Some(error) => Err(RunError::Unanswered(error)),
-        None => Ok(MeasuredAgain { run: measured.run, measurement }),
+        None => Ok(OneMeasured { run: measured.run, measurement }),
     }
 }
 

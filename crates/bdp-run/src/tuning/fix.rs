@@ -12,6 +12,7 @@ use bdp_model::tuning::setting::Setting;
 use bdp_model::tuning::{Change, Plan, Rehearsal, Verification};
 use bdp_model::units::Nanos;
 
+use crate::measure::OneMeasured;
 use crate::{Event, Journals, Question, Stage};
 pub use steps::FixPlan;
 
@@ -34,15 +35,6 @@ pub struct FixOptions {
     pub is_rate_known: bool,
     /// Whether to ask nothing: the rehearsal's choice is applied, and kept if it performs as predicted.
     pub asks_nothing: bool,
-}
-
-/// A measurement, with its run if it was stored.
-#[derive(Debug, Clone)]
-pub struct Measured {
-    /// The run's id.
-    pub run: Option<String>,
-    /// The measurement.
-    pub measurement: Measurement,
 }
 
 /// How the loop ended.
@@ -69,13 +61,13 @@ pub trait FixSteps {
     fn tell(&mut self, event: Event<'_>);
 
     /// Measures the path, keeps the run, and shows it.
-    fn measure(&mut self, request: &MeasureRequest) -> Result<Measured, Self::Error>;
+    fn measure(&mut self, request: &MeasureRequest) -> Result<OneMeasured, Self::Error>;
 
     /// Measures the path's capacity, and stores the run.
-    fn measure_capacity(&mut self, request: &MeasureRequest) -> Result<Measured, Self::Error>;
+    fn measure_capacity(&mut self, request: &MeasureRequest) -> Result<OneMeasured, Self::Error>;
 
     /// Returns the smallest change of settings for the measurement; `capacity` showed the path's capacity.
-    fn plan(&mut self, measured: Measured, capacity: Option<Measured>) -> Result<Plan, Self::Error>;
+    fn plan(&mut self, measured: OneMeasured, capacity: Option<OneMeasured>) -> Result<Plan, Self::Error>;
 
     /// Why this machine cannot rehearse, if so.
     fn obstacle(&mut self) -> Option<String>;
@@ -183,7 +175,7 @@ fn show_capacity<S: FixSteps>(
     request: &MeasureRequest,
     measured: &Measurement,
     steps: &mut S,
-) -> Result<Option<Measured>, S::Error> {
+) -> Result<Option<OneMeasured>, S::Error> {
     let hidden = |limit: Limit| {
         matches!(
             limit,
@@ -373,7 +365,7 @@ mod tests {
             self.done.push(what.into());
         }
 
-        fn measured(&self, run: &str, request: &MeasureRequest) -> Measured {
+        fn measured(&self, run: &str, request: &MeasureRequest) -> OneMeasured {
             let directions = request.directions.iter().map(|&direction| {
                 let mut result = DirectionResult { direction, ..stored_direction() };
                 result.goodput_bps = (self.goodput_bps)(request.spec.streams);
@@ -381,7 +373,7 @@ mod tests {
                 result
             });
             let measurement = Measurement { directions: directions.collect(), ..Measurement::of(request) };
-            Measured { run: Some(run.to_owned()), measurement }
+            OneMeasured { run: Some(run.to_owned()), measurement }
         }
 
         /// Returns the log of a loop that succeeded.
@@ -422,15 +414,19 @@ mod tests {
             self.note(what);
         }
 
-        fn measure(&mut self, request: &MeasureRequest) -> Result<Measured, &'static str> {
+        fn measure(&mut self, request: &MeasureRequest) -> Result<OneMeasured, &'static str> {
             Ok(self.measured("first", request))
         }
 
-        fn measure_capacity(&mut self, request: &MeasureRequest) -> Result<Measured, &'static str> {
+        fn measure_capacity(&mut self, request: &MeasureRequest) -> Result<OneMeasured, &'static str> {
             Ok(self.measured(&format!("with {}", request.spec.streams), request))
         }
 
-        fn plan(&mut self, measured: Measured, capacity: Option<Measured>) -> Result<Plan, &'static str> {
+        fn plan(
+            &mut self,
+            measured: OneMeasured,
+            capacity: Option<OneMeasured>,
+        ) -> Result<Plan, &'static str> {
             assert_eq!(measured.run.as_deref(), Some("first"));
             self.note(format!("plan by {:?}", capacity.and_then(|shown| shown.run)));
             Ok(plan_of(&self.changes))

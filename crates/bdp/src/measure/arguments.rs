@@ -395,17 +395,7 @@ impl MeasureArgs {
             (None, destination) => (destination.clone().unwrap_or_default(), None),
         };
         let bytes = self.bytes()?;
-        let time = match (self.time, bytes) {
-            (Some(Nanos::ZERO), None) if self.measures_in_turn() => {
-                return Err(exit::usage(
-                    "-t 0 runs until Ctrl-C and never reaches the second direction; add --forward, -R or --bidir, or give a time",
-                ));
-            }
-            (Some(Nanos::ZERO), _) | (None, Some(_)) => LONGEST,
-            (Some(time), _) => time,
-            (None, None) if self.responsiveness => USUAL_TIME,
-            (None, None) => Nanos::secs(10),
-        };
+        let time = self.time(bytes)?;
         if bytes.is_some_and(|b| b.as_bytes() == 0) || self.length.is_some_and(|l| l.as_bytes() == 0) {
             return Err(exit::usage("a size of 0 sends nothing; -n, -k and -l take 1 or more"));
         }
@@ -464,16 +454,23 @@ impl MeasureArgs {
             ));
         }
         let request = self.payload.apply(self.socket.apply(request)?)?;
-        for option in options::given(&request) {
-            if option.is_of_tcp && request.spec.udp.is_some() {
-                let flag = option.flag;
-                return Err(exit::usage(format!("{flag} applies to TCP alone and -u to UDP; leave one out")));
-            }
-            if let (Some(why), Some(url)) = (option.not_download, &request.url) {
-                return Err(not_for_downloads(option.flag, why, url));
-            }
-        }
+        check_options(&request)?;
         Ok(request)
+    }
+
+    /// How long each direction is measured, after the omitted time.
+    fn time(&self, bytes: Option<ByteCount>) -> anyhow::Result<Nanos> {
+        Ok(match (self.time, bytes) {
+            (Some(Nanos::ZERO), None) if self.measures_in_turn() => {
+                return Err(exit::usage(
+                    "-t 0 runs until Ctrl-C and never reaches the second direction; add --forward, -R or --bidir, or give a time",
+                ));
+            }
+            (Some(Nanos::ZERO), _) | (None, Some(_)) => LONGEST,
+            (Some(time), _) => time,
+            (None, None) if self.responsiveness => USUAL_TIME,
+            (None, None) => Nanos::secs(10),
+        })
     }
 
     /// How this end gets access, by the options.
@@ -537,6 +534,20 @@ impl MeasureArgs {
         };
         self.expect.iter().map(read).collect()
     }
+}
+
+/// Refuses options that do not apply to datagrams or downloads.
+fn check_options(request: &MeasureRequest) -> anyhow::Result<()> {
+    for option in options::given(request) {
+        if option.is_of_tcp && request.spec.udp.is_some() {
+            let flag = option.flag;
+            return Err(exit::usage(format!("{flag} applies to TCP alone and -u to UDP; leave one out")));
+        }
+        if let (Some(why), Some(url)) = (option.not_download, &request.url) {
+            return Err(not_for_downloads(option.flag, why, url));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses an option that does not apply to downloads.

@@ -1,8 +1,10 @@
 //! The socket flags of a measurement, for `bdp measure` and each point of `bdp sweep HOST`.
 
 use bdp_model::flow::FlowSpec;
+use bdp_model::flow::socket::{SocketNumbers, SocketOption};
 use bdp_model::measurement::MeasureRequest;
 use bdp_model::units::ByteCount;
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 
 use crate::{exit, help};
 
@@ -33,13 +35,45 @@ pub struct SocketArgs {
     #[arg(long, value_name = "SIZE", help_heading = help::WINDOW, hide_short_help = true)]
     sockbuf: Option<ByteCount>,
 
-    /// Unsent data that a socket takes (TCP_NOTSENT_LOWAT), as 128K; small values keep latency low
-    #[arg(long, value_name = "SIZE", help_heading = help::WINDOW, hide_short_help = true)]
-    notsent_lowat: Option<ByteCount>,
+    #[command(flatten)]
+    numbers: NumberArgs,
 
     /// Send small segments at once (TCP_NODELAY)
     #[arg(short = 'N', long = "nodelay", visible_alias = "no-delay", help_heading = help::WINDOW, hide_short_help = true)]
     nodelay: bool,
+}
+
+/// The options of [`SocketOption`], each with its flag.
+struct NumberArgs(SocketNumbers);
+
+impl Args for NumberArgs {
+    fn augment_args(command: Command) -> Command {
+        command.args(SocketOption::all().iter().map(|option| {
+            Arg::new(option.flag)
+                .long(option.flag.trim_start_matches('-'))
+                .value_name(option.value_name())
+                .value_parser(|text: &str| option.parse(text))
+                .help(option.help)
+                .help_heading(help::WINDOW)
+                .hide_short_help(true)
+                .group("SocketArgs")
+        }))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for NumberArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        Ok(Self(SocketNumbers::of(|option| matches.get_one(option.flag).copied())))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
 }
 
 impl SocketArgs {
@@ -56,7 +90,7 @@ impl SocketArgs {
                 socket_buffer: self.sockbuf,
                 nodelay: self.nodelay,
                 dscp: self.dscp.or(self.tos),
-                unsent_limit: self.notsent_lowat,
+                socket: self.numbers.0,
                 ..request.spec
             },
             bind_address: address,

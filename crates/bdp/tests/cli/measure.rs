@@ -126,6 +126,8 @@ fn each_flag_is_seen_in_what_is_measured() {
         ("--forward --zerocopy off", &[("/directions/0/send_method", json!("write"))]),
         ("--forward -Z", &[("/directions/0/send_method", json!("sendfile"))]),
         ("--forward -S 0x88", &[("/request/dscp", json!(34))]),
+        ("--forward --priority 5", &[("/request/priority", json!(5))]),
+        ("-R -u -b 1M --priority 5", &[("/request/priority", json!(5))]),
         ("-R --zerocopy splice", &[("/directions/0/send_method", json!("splice"))]),
         (
             "--forward --zerocopy msg",
@@ -256,6 +258,7 @@ fn what_cannot_be_asked_for_is_refused_in_a_line() {
         ("-u -b 1M --zerocopy splice", 2, "--zerocopy applies to TCP"),
         ("-u -b 1M -w 64K", 2, "-w applies to TCP"),
         ("-u -b 1M --notsent-lowat 64K", 2, "--notsent-lowat applies to TCP"),
+        ("--priority 7", 2, "7 is more than 6"),
         ("-u -b 1M --loss-ratio 1%", 2, "--loss-ratio needs -b auto"),
         ("-u -b auto --bidir", 2, "omit --bidir"),
         ("-u -b auto -n 1M", 2, "-t instead of -n"),

@@ -244,7 +244,7 @@ fn check(request: &MeasureRequest) -> Result<()> {
     let from = request.bidirectional || request.directions.contains(&Direction::From);
     let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
     if let Some(why) = options::refusal(request, PeerProtocol::Iperf2) {
-        return wrong(why);
+        return wrong(&why);
     }
     if let Some(udp) = &request.spec.udp {
         return datagrams::check(request, udp);

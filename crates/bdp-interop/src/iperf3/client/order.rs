@@ -17,7 +17,7 @@ pub(super) fn check(request: &MeasureRequest) -> Result<(), SessionError> {
     let spec = &request.spec;
     let wrong = |text: &str| Err(SessionError::Request(text.to_owned()));
     if let Some(why) = options::refusal(request, PeerProtocol::Iperf3) {
-        return wrong(why);
+        return wrong(&why);
     }
     if spec.streams > bdp_wire::iperf3::MOST_STREAMS {
         return wrong("an iperf3 server accepts at most 128 streams");

@@ -12,10 +12,10 @@ use bdp_tune::{ApplyOptions, ConfirmOptions, HostWorld, Refusal, RevertOptions};
 use bdp_wire::tuning::TuneOrder;
 use serde::{Deserialize, Serialize};
 
-use super::{FixOptions, FixSteps, Fixed, Measured, fix};
+use super::{FixOptions, FixSteps, Fixed, fix};
 use crate::job::context::Context;
-use crate::measure::measure_again;
 use crate::measure::session::Credentials;
+use crate::measure::{OneMeasured, measure_again};
 use crate::tuning::measured_path::MeasuredPath;
 use crate::tuning::verify::VerifyPlan;
 use crate::twin::rehearse::RehearsePlan;
@@ -94,15 +94,15 @@ impl FixSteps for Steps<'_, '_> {
         (self.context.watch)(event);
     }
 
-    fn measure(&mut self, request: &MeasureRequest) -> Result<Measured> {
+    fn measure(&mut self, request: &MeasureRequest) -> Result<OneMeasured> {
         self.measure_labelled(request, None)
     }
 
-    fn measure_capacity(&mut self, request: &MeasureRequest) -> Result<Measured> {
+    fn measure_capacity(&mut self, request: &MeasureRequest) -> Result<OneMeasured> {
         self.measure_labelled(request, Some(CAPACITY.to_owned()))
     }
 
-    fn plan(&mut self, measured: Measured, capacity: Option<Measured>) -> Result<Plan> {
+    fn plan(&mut self, measured: OneMeasured, capacity: Option<OneMeasured>) -> Result<Plan> {
         let path = self.path.insert(MeasuredPath {
             is_stored: measured.run.is_some(),
             run: measured.run,
@@ -198,10 +198,9 @@ impl FixSteps for Steps<'_, '_> {
 }
 
 impl Steps<'_, '_> {
-    fn measure_labelled(&mut self, request: &MeasureRequest, label: Option<String>) -> Result<Measured> {
+    fn measure_labelled(&mut self, request: &MeasureRequest, label: Option<String>) -> Result<OneMeasured> {
         let credentials = &self.plan.credentials;
-        let again = measure_again(request, credentials, label, &self.plan.command, self.context)?;
-        Ok(Measured { run: again.run, measurement: again.measurement })
+        measure_again(request, credentials, label, &self.plan.command, self.context)
     }
 
     fn path(&self) -> Result<&MeasuredPath> {

@@ -9,7 +9,6 @@ mod comparison;
 mod csv;
 mod date;
 pub mod explanation;
-mod figure;
 mod finding;
 mod flows;
 mod grid;
@@ -30,7 +29,6 @@ pub mod schema;
 mod spark;
 mod style;
 mod summary;
-mod svg;
 mod sweep;
 mod sweep_report;
 mod table;
@@ -47,10 +45,10 @@ pub use breach::why_invalid;
 pub use capture::{
     CAPTURE_SCHEMA, CapturesDocument, Shown, capture_line, capture_words, captures_json, captures_text,
 };
+pub use chart::export::{VectorFigure, figures_of_cases, figures_of_comparison, figures_of_measurements};
 pub use comparison::{COMPARISON_SCHEMA, ComparedText, Side};
 pub use csv::{csv, csv_of_measurements};
 pub use date::utc;
-pub use figure::{VectorFigure, figures_of_cases, figures_of_comparison, figures_of_measurements};
 pub use hops::{path_text, phase_words};
 pub use html::{About, html, html_of_captures, html_of_comparison, html_of_measurements};
 pub use instrument::instrument_text;

@@ -60,6 +60,11 @@ impl Markup {
         self.text.push_str(&other.text);
     }
 
+    /// Appends markup of the template library.
+    pub fn add(&mut self, other: maud::Markup) {
+        self.text.push_str(&other.0);
+    }
+
     /// Writes trusted text without escaping: a doctype, a style sheet.
     pub fn verbatim(&mut self, text: &'static str) {
         self.text.push_str(text);

@@ -3,8 +3,9 @@
 use bdp_model::sweep::curve::{Axis, Curve, Fall, Knee, Product};
 use bdp_model::units::format_bps;
 
-use crate::chart::Chart;
+use crate::chart::terminal::lines;
 use crate::grid::wrap;
+use crate::html::of_known;
 use crate::number::{percent, size};
 use crate::style::{Style, Tint};
 
@@ -41,28 +42,10 @@ pub(crate) fn knees(curves: &[Curve], style: &Style) -> String {
 pub(crate) fn chart(curve: &Curve, style: &Style) -> String {
     let heading = format!("{}: goodput against {}", curve.name, curve.axis.name());
     let mut text = wrap("", Tint::None, &heading, style);
-    let (knee, fall) = (curve.knee(), curve.fall());
-    if knee.is_none() && fall.is_none() {
+    if curve.knee().is_none() && curve.fall().is_none() {
         return text;
     }
-    let product = curve.product().filter(|_| curve.axis.is_window());
-    let here: Vec<(f64, f64)> = curve.points.iter().map(|p| (p.x, p.goodput_bps.p50)).collect();
-    let model: Vec<(f64, f64)> = curve
-        .points
-        .iter()
-        .filter_map(|p| Some((p.x, p.expected_bps.filter(|&expected| expected > 0.0)?)))
-        .collect();
-    let chart = Chart {
-        here: &here,
-        model: &model,
-        knee: match knee {
-            Some(Knee::At(index)) => Some(curve.points[index].x),
-            _ => None,
-        },
-        product: product.as_ref().map(|p| p.bytes),
-        sizes: curve.axis.is_size(),
-    };
-    for line in chart.render(style) {
+    for line in of_known(curve.clone()).iter().flat_map(|drawn| lines(&drawn.goodput_chart(), style)) {
         text.push_str(&line);
         text.push('\n');
     }

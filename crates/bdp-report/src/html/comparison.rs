@@ -8,10 +8,10 @@ use super::page::{About, head, inline, numbers, page, words};
 use super::plain_language;
 use super::sentence::sentence;
 use super::verdict::Verdict;
+use crate::chart::number;
 use crate::comparison::{ComparedText, MetricText, effect, verdict_words};
 use crate::markup::Markup;
 use crate::number::{percent, three_digits};
-use crate::svg::number;
 
 /// Size of a drawing in a cell.
 const SIZE: [f64; 2] = [150.0, 16.0];

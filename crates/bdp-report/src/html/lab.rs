@@ -8,12 +8,13 @@ use super::conditions;
 use super::curve::{Curve, curves};
 use super::datagrams;
 use super::overview::{self, TEXT};
-use super::page::{About, Figure, facts, page};
+use super::page::{About, facts, page};
 use super::plain_language::{self, Described};
 use super::sentence::lower_first;
 use super::transfer::Transfer;
 use super::verdict::{self, Verdict};
 use super::{distribution, flight, queue, repetitions, shared_path, streams, time_share, timeline};
+use crate::chart::Chart;
 use crate::markup::Markup;
 use crate::notes;
 use crate::number::percent;
@@ -145,10 +146,10 @@ fn one(m: &mut Markup, point: &Point<'_>) {
             overview::table(m, std::slice::from_ref(point), "");
         }
     }
-    if let Some(figure) = repetitions::figure(std::slice::from_ref(point), point.scenario) {
+    if let Some(chart) = repetitions::chart(std::slice::from_ref(point), point.scenario) {
         m.leaf("h2", &[], "Repetitions");
         repetitions::table(m, std::slice::from_ref(point));
-        figure.write(m);
+        m.add(chart.figure());
     }
 }
 
@@ -239,9 +240,9 @@ fn scenario(m: &mut Markup, points: &[Point<'_>], left: &mut usize, following: u
         if curves.len() > 1 {
             m.leaf("h3", &[], &curve.name);
         }
-        curve.goodput_figure().write(m);
-        if let Some(figure) = curve.delay_figure() {
-            figure.write(m);
+        m.add(curve.goodput_chart().figure());
+        if let Some(chart) = curve.delay_chart() {
+            m.add(chart.figure());
         }
     }
     let known: Vec<bdp_model::sweep::curve::Curve> = curves.iter().filter_map(|c| c.known.clone()).collect();
@@ -260,8 +261,8 @@ fn scenario(m: &mut Markup, points: &[Point<'_>], left: &mut usize, following: u
     }
     shared_path::tables(m, points);
     repetitions::table(m, points);
-    if let Some(figure) = repetitions::figure(points, points[0].scenario) {
-        figure.write(m);
+    if let Some(chart) = repetitions::chart(points, points[0].scenario) {
+        m.add(chart.figure());
     }
     let chosen = chosen(points, &curves);
     let room = left.saturating_sub(following).min(*left);
@@ -365,7 +366,7 @@ fn case(m: &mut Markup, record: &Record, what: &str) {
         if transfers.len() > 1 {
             m.leaf("h3", &[], &transfer.name());
         }
-        let own = (transfers.len() > 1).then(|| distribution::figure(&flow.rtt_ns, &title)).flatten();
+        let own = (transfers.len() > 1).then(|| distribution::chart(&flow.rtt_ns, &title)).flatten();
         charts(m, transfer, &title, own);
     }
     for (flow, transfer) in record.flows.iter().zip(&transfers).take(MOST_FLOWS) {
@@ -382,11 +383,11 @@ fn case(m: &mut Markup, record: &Record, what: &str) {
         [flow] => Some(&flow.rtt_ns),
         _ => None,
     };
-    if let Some(figure) = of_all.and_then(|rtt| distribution::figure(rtt, title)) {
-        figure.write(m);
+    if let Some(chart) = of_all.and_then(|rtt| distribution::chart(rtt, title)) {
+        m.add(chart.figure());
     }
-    for figure in queue::figures(record, title) {
-        figure.write(m);
+    for chart in queue::charts(record, title) {
+        m.add(chart.figure());
     }
     if transfers.len() > MOST_FLOWS {
         let more = transfers.len() - MOST_FLOWS;
@@ -395,15 +396,15 @@ fn case(m: &mut Markup, record: &Record, what: &str) {
 }
 
 /// Writes the charts of one transfer, without the distribution of round trips, which belongs to the path.
-pub(crate) fn charts(m: &mut Markup, transfer: &Transfer<'_>, title: &str, round_trips: Option<Figure<'_>>) {
-    let figures = [
-        timeline::figure(transfer, title),
-        flight::figure(transfer, title),
+pub(crate) fn charts(m: &mut Markup, transfer: &Transfer<'_>, title: &str, round_trips: Option<Chart>) {
+    let charts = [
+        timeline::chart(transfer, title),
+        flight::chart(transfer, title),
         round_trips,
-        time_share::figure(transfer, title),
+        time_share::chart(transfer, title),
     ];
-    for figure in figures.into_iter().flatten() {
-        figure.write(m);
+    for chart in charts.into_iter().flatten() {
+        m.add(chart.figure());
     }
 }
 

@@ -60,9 +60,9 @@ pub(super) fn write(
         if curves.len() > 1 {
             m.leaf("h3", &[], &pointed(&drawn.name));
         }
-        drawn.goodput_figure().write(m);
-        if let Some(figure) = drawn.delay_figure() {
-            figure.write(m);
+        m.add(drawn.goodput_chart().figure());
+        if let Some(chart) = drawn.delay_chart() {
+            m.add(chart.figure());
         }
     }
     let known: Vec<bdp_model::sweep::curve::Curve> = curves.iter().filter_map(|c| c.known.clone()).collect();

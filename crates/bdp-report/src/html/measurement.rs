@@ -124,8 +124,8 @@ fn alike(m: &mut Markup, runs: &[&Measurement]) {
         values_bps: runs.iter().filter_map(|r| Some((of(r, way)?.goodput_bps, true))).collect(),
         model_bps: None,
     });
-    if let Some(figure) = repetitions::draw(rows.collect(), "goodput") {
-        figure.write(m);
+    if let Some(chart) = repetitions::of_rows(rows.collect(), "goodput") {
+        m.add(chart.figure());
     }
     for (measurement, direction) in typical {
         let (way, title) = (direction.direction, arrow(measurement, direction.direction));
@@ -140,7 +140,7 @@ fn alike(m: &mut Markup, runs: &[&Measurement]) {
         }
         datagrams::of_direction(m, measurement, direction, &title);
         let idle = direction.rtt_ns.idle.or(measurement.rtt_idle_ns);
-        let round_trips = distribution::figure(&RttReport { idle, ..direction.rtt_ns.clone() }, &title);
+        let round_trips = distribution::chart(&RttReport { idle, ..direction.rtt_ns.clone() }, &title);
         charts(m, &Transfer::of_direction(measurement, direction), &title, round_trips);
     }
 }

@@ -133,13 +133,13 @@ fn strip(m: &mut Markup, point: &Point<'_>) {
     }
     let label = point.model_ratio().map_or_else(|| "none valid".to_owned(), |r| percent(r.median));
     inline(m, STRIP_SIZE, &format!("{label} of the model"), |m| {
-        let bar = crate::svg::number(at(1.0));
+        let bar = crate::chart::number(at(1.0));
         m.void("path", &[("class", "grid"), ("d", "M0 8H150")]);
         m.void("path", &[("class", "axis"), ("d", &format!("M{bar} 1V15"))]);
         for &(ratio, valid) in ratios.iter().take(MOST_DOTS) {
             let x = at(ratio);
             let beyond = !(STRIP[0]..=STRIP[1]).contains(&ratio);
-            let [x_text, left, right] = [x, x - 3.0, x + 3.0].map(crate::svg::number);
+            let [x_text, left, right] = [x, x - 3.0, x + 3.0].map(crate::chart::number);
             match (valid, beyond) {
                 (false, _) => {
                     let d = format!("M{left} 5L{right} 11M{left} 11L{right} 5");
@@ -156,7 +156,7 @@ fn strip(m: &mut Markup, point: &Point<'_>) {
                     &[
                         ("class", "here-dot"),
                         ("cx", &x_text),
-                        ("cy", &crate::svg::number(height / 2.0)),
+                        ("cy", &crate::chart::number(height / 2.0)),
                         ("r", "3"),
                     ],
                 ),

@@ -1,9 +1,11 @@
 //! The page around the charts: head, style sheet, figures with captions, tables.
 
+use bdp_model::plain::is_command;
+
 use super::glossary::glossary;
 use super::patterns;
+use crate::chart::number;
 use crate::markup::Markup;
-use crate::svg::{Chart, number};
 
 /// Information about a run besides its records.
 #[derive(Debug, Clone, Copy, Default)]
@@ -130,104 +132,14 @@ pub(crate) fn page_with(script: Option<Script>, title: &str, body: Markup) -> St
         });
     });
     m.line();
-    m.into_string()
+    printable(maud::PreEscaped(m.into_string()))
 }
 
-/// Sign of a key, as in the chart.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Sign {
-    /// A line of this class.
-    Line(&'static str),
-    /// A dot of this class.
-    Dot(&'static str),
-    /// A dot on a line of these classes.
-    DotOnLine(&'static str, &'static str),
-    /// A filled area of this class.
-    Field(&'static str),
-    /// A cross.
-    Cross,
-    /// A short upright mark.
-    Tick(&'static str),
-}
-
-/// A chart with caption, key and notes.
-pub(crate) struct Figure<'a> {
-    pub title: &'a str,
-    pub keys: Vec<(Sign, String)>,
-    pub notes: Vec<String>,
-    pub chart: Drawn,
-}
-
-/// A chart, as shapes or, if it has parts of its own, as elements.
-pub(crate) enum Drawn {
-    Chart(Chart),
-    Markup(Markup),
-}
-
-impl From<Chart> for Drawn {
-    fn from(chart: Chart) -> Self {
-        Self::Chart(chart)
-    }
-}
-
-impl From<Markup> for Drawn {
-    fn from(markup: Markup) -> Self {
-        Self::Markup(markup)
-    }
-}
-
-impl Figure<'_> {
-    /// Writes the figure.
-    pub fn write(self, m: &mut Markup) {
-        m.element("figure", &[], |m| {
-            m.element("figcaption", &[], |m| {
-                m.leaf("h3", &[], self.title);
-                if !self.keys.is_empty() {
-                    m.element("ul", &[("class", "keys")], |m| {
-                        for (sign, meaning) in &self.keys {
-                            m.element("li", &[], |m| {
-                                sign.write(m);
-                                m.leaf("span", &[], meaning);
-                            });
-                        }
-                    });
-                }
-                for note in self.notes.iter().filter(|n| !n.is_empty()) {
-                    m.leaf("p", &[], note);
-                }
-            });
-            m.append(match self.chart {
-                Drawn::Chart(chart) => chart.into_markup(),
-                Drawn::Markup(markup) => markup,
-            });
-        });
-        m.line();
-    }
-}
-
-impl Sign {
-    fn write(self, m: &mut Markup) {
-        let svg = [("viewBox", "0 0 24 12"), ("aria-hidden", "true")];
-        m.element("svg", &svg, |m| {
-            let dot = |m: &mut Markup, class| {
-                m.void("circle", &[("class", class), ("cx", "12"), ("cy", "6"), ("r", "3.2")]);
-            };
-            match self {
-                Self::Line(class) => m.void("path", &[("class", class), ("d", "M0 6H24")]),
-                Self::Dot(class) => dot(m, class),
-                Self::DotOnLine(line, class) => {
-                    m.void("path", &[("class", line), ("d", "M0 6H24")]);
-                    dot(m, class);
-                }
-                Self::Field(class) => m.void(
-                    "rect",
-                    &[("class", class), ("x", "2"), ("y", "1"), ("width", "20"), ("height", "10")],
-                ),
-                Self::Cross => m.void("path", &[("class", "cross"), ("d", "M8 2L16 10M8 10L16 2")]),
-                Self::Tick(class) => m.void("path", &[("class", class), ("d", "M12 1V11")]),
-            }
-        });
-    }
+/// Returns markup as text, with U+FFFD in place of characters excluded by XML 1.0 (section 2.2), and those that change
+/// text direction (Unicode Technical Report 36, section 2.2). None of them is in bdp's own markup.
+pub(crate) fn printable(markup: maud::Markup) -> String {
+    let is_bad = |c: char| is_command(c) && !matches!(c, '\n' | '\t');
+    markup.into_string().replace(is_bad, "\u{fffd}")
 }
 
 /// A column of a table.

@@ -2,8 +2,8 @@
 
 use bdp_model::facts::TimeState;
 
+use crate::chart::number;
 use crate::markup::Markup;
-use crate::svg::number;
 
 /// Shape drawn on a tile in the paper's colour.
 enum Upon {

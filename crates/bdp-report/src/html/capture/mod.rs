@@ -3,7 +3,6 @@
 mod curves;
 mod names;
 mod pair;
-mod plot;
 mod section;
 mod sequence;
 

@@ -2,13 +2,14 @@
 
 use bdp_model::capture::pair::{BetweenDirection, PairedConnection};
 
+use super::curves::curve;
 use super::names::{anchor, arrowed};
-use super::plot::{Fit, Place, Plot, Unit};
 use super::section::verdict;
 use crate::capture::ends;
 use crate::capture::pair::Paired;
+use crate::chart::{Chart, Fit, Marks, Series, Unit};
 use crate::finding::time;
-use crate::html::page::{Figure, facts};
+use crate::html::page::facts;
 use crate::markup::Markup;
 use bdp_model::units::Nanos;
 
@@ -59,31 +60,24 @@ fn section(m: &mut Markup, paired: &Paired<'_>, connection: &PairedConnection) {
     for (direction, heading) in
         [(main, "Queueing delay of the data"), (1 - main, "Queueing delay of the way back")]
     {
-        if let Some(figure) = queueing(&connection.directions[direction], heading, &name) {
-            figure.write(m);
+        if let Some(chart) = queueing(&connection.directions[direction], heading, &name) {
+            m.add(chart.figure());
         }
     }
 }
 
-/// Returns the figure of the delay above the minimum, with the times of losses.
-fn queueing(way: &BetweenDirection, heading: &'static str, name: &str) -> Option<Figure<'static>> {
+/// Returns the chart of the delay above the minimum, with the times of losses.
+fn queueing(way: &BetweenDirection, heading: &str, name: &str) -> Option<Chart> {
     let last = [way.delays.last().map(|point| point.at_ns), way.losses.last().map(|point| point.at_ns)];
     let seconds = last.into_iter().flatten().max()? as f64 / 1e9;
     let most_ns = way.delays.iter().map(|point| point.queueing_ns).max().filter(|&ns| ns > 0)?;
     if seconds <= 0.0 {
         return None;
     }
-    let most = most_ns as f64 / 1e6;
-    let mut plot = Plot::new(seconds, most, Unit::Named("ms"), Fit::FromZero);
     let points =
         way.delays.iter().map(|point| (point.at_ns as f64 / 1e9, Some(point.queueing_ns as f64 / 1e6)));
-    plot.curve(
-        points,
-        "here",
-        "queueing",
-        "delay above the least of this way, the most of each moment",
-        Place::Within,
-    );
+    let meaning = "delay above the least of this way, the most of each moment";
+    let delay = curve("here", "queueing", meaning, points.collect());
     let lost = way.lost();
     // The delay at the time of the loss.
     let losses = way.losses.iter().map(|point| {
@@ -91,7 +85,10 @@ fn queueing(way: &BetweenDirection, heading: &'static str, name: &str) -> Option
         let delay = next.checked_sub(1).and_then(|i| way.delays.get(i)).map_or(0, |delay| delay.queueing_ns);
         [point.at_ns as f64 / 1e9, delay as f64 / 1e6]
     });
-    plot.marks(losses, "retransmitted", &format!("lost between the two ({lost} packets in all)"));
+    let meaning = format!("lost between the two ({lost} packets in all)");
+    let losses = Series::new("retransmitted", meaning, Marks::Dots(0.0, losses.collect()));
     let description = format!("Up to {} above the least delay; {lost} packets lost.", time(Nanos(most_ns)));
-    Some(plot.finish(heading, &format!("{name}: queueing delay over time"), &description, Vec::new()))
+    let words = [heading.to_owned(), format!("{name}: queueing delay over time"), description];
+    let y = (seconds, most_ns as f64 / 1e6, Unit::MILLISECONDS);
+    Some(Chart::zooming(words, y, Fit::FromZero, vec![delay, losses]))
 }

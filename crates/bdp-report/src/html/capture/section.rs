@@ -6,7 +6,8 @@ use bdp_model::units::format_bps;
 use super::names::{anchor, arrowed};
 use super::{curves, sequence};
 use crate::capture::{ends, flow};
-use crate::html::page::{Figure, facts};
+use crate::chart::Chart;
+use crate::html::page::facts;
 use crate::html::sentence::sentence;
 use crate::html::time_share;
 use crate::html::transfer::Transfer;
@@ -50,8 +51,8 @@ pub(super) fn write(m: &mut Markup, number: usize, found: &ExplainedFlow, prefix
     m.line();
     verdict::further(m, &found.findings[main]);
     facts(m, "As the capture shows it", &rows(found));
-    if let Some(figure) = time_share::figure(&transfer, &transfer.name()) {
-        figure.write(m);
+    if let Some(chart) = time_share::chart(&transfer, &transfer.name()) {
+        m.add(chart.figure());
     }
     charts(m, found, &transfer);
 }
@@ -73,8 +74,8 @@ fn charts(m: &mut Markup, found: &ExplainedFlow, transfer: &Transfer<'_>) {
         return;
     }
     let name = transfer.name();
-    let figures: Vec<Figure<'static>> = [
-        data.and_then(|data| sequence::figure(data, seconds, &name)),
+    let charts: Vec<Chart> = [
+        data.and_then(|data| sequence::chart(data, seconds, &name)),
         curves::windows(data, transfer, seconds, &name),
         curves::round_trips(transfer, seconds, &name),
         curves::rate(transfer, seconds, &name),
@@ -86,8 +87,8 @@ fn charts(m: &mut Markup, found: &ExplainedFlow, transfer: &Transfer<'_>) {
         // Shown by the script, because the hint is wrong without it.
         m.leaf("p", &[("class", "note"), ("hidden", "hidden")], HINT);
         m.line();
-        for figure in figures {
-            figure.write(m);
+        for chart in charts {
+            m.add(chart.figure());
         }
     });
     m.line();

@@ -16,7 +16,6 @@ mod hops;
 mod html;
 mod instrument;
 mod json;
-mod markup;
 mod measurement;
 mod notes;
 mod number;

@@ -79,10 +79,10 @@ pub(super) fn layout(chart: &Chart) -> (f64, Drawing) {
         last.bottom(&mut drawing);
     }
     for frame in &frames {
-        for layer in 0..LAYERS {
-            let series = frame.panel.series.iter().rev().filter(|series| series.marks.layer() == layer);
-            series.for_each(|series| frame.draw(&mut drawing, series));
-        }
+        // The first series is above the others of its layer.
+        let mut series: Vec<&Series> = frame.panel.series.iter().rev().collect();
+        series.sort_by_key(|series| series.marks.layer());
+        series.into_iter().for_each(|series| frame.draw(&mut drawing, series));
     }
     (top + LABELS, drawing)
 }
@@ -104,10 +104,8 @@ fn bands(drawing: &mut Drawing, frames: &[Frame<'_>]) {
     }
 }
 
-/// Number of layers: of each, the marks are above those of the one before.
-const LAYERS: usize = 5;
-
 impl Marks {
+    /// Returns the layer, which is above those with smaller numbers.
     const fn layer(&self) -> usize {
         match self {
             Self::Band(_) | Self::Boxes(_) => 0,

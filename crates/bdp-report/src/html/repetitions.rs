@@ -1,54 +1,46 @@
 //! Repetitions as dots, with median and range next to each row.
 
 use bdp_model::statistics::comparison::Interval;
+use maud::{Markup, html};
 
 use super::overview::TEXT;
-use super::page::{head, numbers, words};
+use super::page::{Heading, note, numbers, table, words};
 use crate::chart::{Axis, Chart, Marks, Panel, Series, Unit};
-use crate::markup::Markup;
 use crate::number::RateUnit;
 use crate::repeated::{self, MOMENTS, Of, Table};
 use crate::summary::{Ending, Point, Spread, ending};
 use crate::varied::varied;
 
-/// Writes the figures of all repetitions, with loss models and published values; nothing if there are too few repetitions.
-pub(crate) fn table(m: &mut Markup, points: &[Point<'_>]) {
-    for table in Table::all(points, &TEXT) {
-        m.element("div", &[("class", "scroll")], |m| {
-            m.element("table", &[], |m| {
-                m.leaf("caption", &[], &format!("Repetitions of {}, {}", table.scenario, table.unit.name));
-                let mut heads = vec![words("varied"), numbers("n")];
-                heads.extend(MOMENTS.map(numbers));
-                heads.push(numbers("95 %: mean lies in"));
-                head(m, &heads);
-                m.element("tbody", &[], |m| table.rows.iter().for_each(|row| table_row(m, row, table.unit)));
-            });
-        });
-        for note in &table.notes {
-            m.leaf("p", &[("class", "note")], note);
+/// Returns the figures of all repetitions, with loss models and published values; nothing if there are too few repetitions.
+pub(crate) fn tables(points: &[Point<'_>]) -> Markup {
+    html! {
+        @for of in Table::all(points, &TEXT) {
+            @let caption = format!("Repetitions of {}, {}", of.scenario, of.unit.name);
+            (table(&caption, &headings(), of.rows.iter().map(|row| cells(row, of.unit))))
+            @for text in &of.notes { (note(text)) }
         }
-        m.line();
     }
 }
 
-fn table_row(m: &mut Markup, row: &repeated::Row, unit: RateUnit) {
-    m.element("tr", &[], |m| {
-        let whose = match row.of {
-            Of::Ours => "",
-            Of::Model => " (model)",
-            Of::Source => " (published)",
-        };
-        m.leaf("td", &[], &format!("{}{whose}", row.name));
-        let number = |m: &mut Markup, text: Option<String>| {
-            m.leaf("td", &[("class", "n")], &text.unwrap_or_default());
-        };
-        number(m, row.n.map(|n| n.to_string()));
-        for figure in row.moments() {
-            number(m, figure.map(|bps| unit.format(bps)));
-        }
-        number(m, row.interval.map(|ends| repeated::interval(ends, unit)));
-    });
-    m.line();
+fn headings() -> Vec<Heading> {
+    let moments = MOMENTS.into_iter().map(numbers);
+    [words("varied"), numbers("n")]
+        .into_iter()
+        .chain(moments)
+        .chain([numbers("95 %: mean lies in")])
+        .collect()
+}
+
+fn cells(row: &repeated::Row, unit: RateUnit) -> Vec<String> {
+    let whose = match row.of {
+        Of::Ours => "",
+        Of::Model => " (model)",
+        Of::Source => " (published)",
+    };
+    let figures = row.moments().into_iter().map(|figure| figure.map(|bps| unit.format(bps)));
+    let first = [Some(format!("{}{whose}", row.name)), row.n.map(|n| n.to_string())];
+    let last = row.interval.map(|ends| repeated::interval(ends, unit));
+    first.into_iter().chain(figures).chain([last]).map(Option::unwrap_or_default).collect()
 }
 
 /// Most rows; the table has all.

@@ -5,12 +5,13 @@ use bdp_model::finding::Finding;
 use bdp_model::finding::threshold::{AT_CEILING, EXCEEDED, REACHED};
 use bdp_model::measurement::Ceiling;
 use bdp_model::units::format_bps;
+use maud::{Markup, html};
 
+use super::page::note;
 use super::sentence::{sentence, stop};
 use super::transfer::Transfer;
 use crate::chart::{Anchor, Axis, Drawing, MARGIN, Unit, WIDTH};
 use crate::finding::{self, rate, size, time};
-use crate::markup::Markup;
 use crate::number::percent;
 
 /// Text in the mark of a window's bound.
@@ -28,14 +29,22 @@ pub(crate) struct Verdict {
 }
 
 impl Verdict {
-    /// Writes the verdict.
-    pub fn write(&self, m: &mut Markup) {
-        m.element("p", &[("class", "verdict")], |m| m.leaf("b", &[], &self.headline));
-        m.line();
-        if !self.why.is_empty() {
-            m.leaf("p", &[("class", "why")], &self.why);
-            m.line();
+    /// Returns a headline without a reason.
+    pub fn of(headline: impl Into<String>) -> Self {
+        Self { headline: headline.into(), why: String::new() }
+    }
+
+    /// Returns the verdict in large type.
+    pub fn markup(&self) -> Markup {
+        html! {
+            p.verdict { b { (self.headline) } } "\n"
+            @if !self.why.is_empty() { p.why { (self.why) } "\n" }
         }
+    }
+
+    /// Returns the verdict as a paragraph.
+    pub fn paragraph(&self) -> Markup {
+        html! { p { (self.headline) " " (self.why) } "\n" }
     }
 }
 
@@ -52,26 +61,17 @@ pub(crate) fn of_finding(here: &str, finding: &Finding) -> Verdict {
     Verdict { headline: format!("{here}: {}.", claim.trim_end_matches('.')), why }
 }
 
-/// Writes the remedy and missing facts of the binding finding, then those of the others.
-pub(crate) fn further(m: &mut Markup, findings: &[Finding]) {
-    let Some((binding, beside)) = findings.split_first() else { return };
-    changes(m, binding);
-    for finding in beside {
-        let summary = finding::summary(finding);
-        m.leaf("p", &[], &format!("Also: {summary}{}", stop(&summary)));
-        m.line();
-        changes(m, finding);
-    }
-}
-
-fn changes(m: &mut Markup, finding: &Finding) {
-    if let Some(remedy) = finding::remedy(finding) {
-        m.leaf("p", &[], &format!("To change it: {remedy}{}", stop(&remedy)));
-        m.line();
-    }
-    if !finding.missing.is_empty() {
-        m.leaf("p", &[("class", "note")], &format!("Missing: {}.", finding::missing(finding).join("; ")));
-        m.line();
+/// Returns the remedy and missing facts of the binding finding, then those of the others.
+pub(crate) fn further(findings: &[Finding]) -> Markup {
+    html! {
+        @for (i, finding) in findings.iter().enumerate() {
+            @if i > 0 {
+                @let summary = finding::summary(finding);
+                p { "Also: " (summary) (stop(&summary)) } "\n"
+            }
+            @if let Some(remedy) = finding::remedy(finding) { p { "To change it: " (remedy) (stop(&remedy)) } "\n" }
+            @if !finding.missing.is_empty() { (note(format!("Missing: {}.", finding::missing(finding).join("; ")))) }
+        }
     }
 }
 
@@ -231,9 +231,7 @@ fn draw(reached_bps: f64, name: &str, marks: Vec<(f64, String)>, top: f64) -> Ma
     drawing.text([start, baseline], Anchor::Start, "name", &format!("reached {}", format_bps(reached_bps)));
     let title = format!("{name}: reached beside what is possible");
     let chart = drawing.svg(bar_top + bar_height + 28.0, &title, &description.join("; "));
-    let mut m = Markup::default();
-    m.element("div", &[("class", "bar")], |m| m.add(chart));
-    m
+    html! { div.bar { (chart) } }
 }
 
 #[cfg(test)]

@@ -214,3 +214,18 @@ pub(crate) fn facts(caption: &str, rows: &[(String, String)]) -> Markup {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_from_outside_stays_text() {
+        let hostile = "</p><script>alert('1')</script>\" onload=\"x\u{1b}[2J\u{202e}&amp;";
+        let text = printable(html! { p title=(hostile) { (hostile) } });
+        assert_eq!(text.matches('<').count(), 2, "{text}");
+        assert_eq!(text.split('>').next().unwrap().matches('"').count(), 2, "{text}");
+        assert!(!text.contains('\u{1b}') && !text.contains('\u{202e}'), "{text}");
+        assert!(text.contains("&amp;amp;"), "{text}");
+    }
+}

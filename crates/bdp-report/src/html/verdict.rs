@@ -224,11 +224,11 @@ fn draw(reached_bps: f64, name: &str, marks: Vec<(f64, String)>, top: f64) -> Ma
             [end, bar_top + bar_height + 20.0],
             Anchor::End,
             "tick",
-            &format!("{} →", outside.join(", ")),
+            format!("{} →", outside.join(", ")),
         );
     }
     let baseline = bar_top + bar_height + 20.0;
-    drawing.text([start, baseline], Anchor::Start, "name", &format!("reached {}", format_bps(reached_bps)));
+    drawing.text([start, baseline], Anchor::Start, "name", format!("reached {}", format_bps(reached_bps)));
     let title = format!("{name}: reached beside what is possible");
     let chart = drawing.svg(bar_top + bar_height + 28.0, &title, &description.join("; "));
     html! { div.bar { (chart) } }

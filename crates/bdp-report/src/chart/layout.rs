@@ -3,13 +3,11 @@
 
 use std::fmt::Write as _;
 
-use super::{Anchor, Axis, Chart, Drawing, Marks, Panel, Series, Vertical, number};
+use super::axis::Axis;
+use super::description::{Chart, Marks, Panel, Series, Vertical};
+use super::shape::{Anchor, Drawing, MARGIN, WIDTH, number};
 use crate::number::percent;
 
-/// Width of a chart in its own units; the page scales it.
-pub(crate) const WIDTH: f64 = 720.0;
-/// Left and right margin of a plot.
-pub(crate) const MARGIN: f64 = 2.0;
 /// Left margin of a plot with labels beside it, wide enough for the larger type of a narrow page.
 pub(super) const GUTTER: f64 = 78.0;
 /// Distance between a label and the plot.

@@ -4,8 +4,10 @@ use std::fmt::Write as _;
 
 use maud::{Markup, Render, html};
 
-use super::layout::WIDTH;
-
+/// Width of a chart in its own units; the page scales it.
+pub(crate) const WIDTH: f64 = 720.0;
+/// Left and right margin of a plot.
+pub(crate) const MARGIN: f64 = 2.0;
 /// A drawing.
 #[derive(Debug, Default)]
 pub(crate) struct Drawing {

@@ -5,8 +5,10 @@ use std::fmt::Write;
 
 use maud::{Markup, html};
 
-use super::layout::{Frame, GUTTER, MARGIN, WIDTH};
-use super::{Axis, Chart, Drawing, Fit, Marks, Panel, Series, Unit, Vertical, number};
+use super::axis::{Axis, Unit};
+use super::description::{Chart, Fit, Marks, Panel, Series, Vertical};
+use super::layout::{Frame, GUTTER};
+use super::shape::{Drawing, MARGIN, WIDTH, number};
 
 /// Top of the curves, with space for values at the pointer above, and their height.
 const TOP: f64 = 22.0;

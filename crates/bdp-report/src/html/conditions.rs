@@ -9,7 +9,8 @@ use bdp_model::record::Record;
 use bdp_model::units::{Nanos, Rate};
 use maud::{Markup, html};
 
-use super::page::{About, Heading, facts, note, numbers, on_demand, table, text, words};
+use super::glossary::on_demand;
+use super::page::{About, Heading, facts, note, numbers, table, text, words};
 use crate::breach::why_invalid;
 use crate::measurement::in_store;
 use crate::number::{asked_size, percent, three_digits};

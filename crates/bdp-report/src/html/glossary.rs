@@ -3,8 +3,6 @@
 use bdp_model::tuning::setting::Setting;
 use maud::{Markup, html};
 
-use super::page::on_demand;
-
 /// A term, its forms on a page (lower case), and its meaning.
 type Term = (&'static str, &'static [&'static str], &'static str);
 
@@ -140,6 +138,11 @@ const TERMS: [Term; 32] = [
         "An option of TCP (RFC 7323) without which no window is larger than 64 KiB. Both ends have to offer it.",
     ),
 ];
+
+/// Returns a collapsed section.
+pub(crate) fn on_demand(id: &str, heading: &str, content: &Markup) -> Markup {
+    html! { details id=(id) { summary { h2 { (heading) } } "\n" (content) } "\n" }
+}
 
 /// Returns the glossary of a page with this body; empty if it uses no term.
 pub(crate) fn glossary(body: &str) -> Markup {

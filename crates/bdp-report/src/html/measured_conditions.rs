@@ -4,8 +4,9 @@ use bdp_model::measurement::{HostFacts, Measurement};
 use bdp_model::units::format_bps;
 use maud::{Markup, html};
 
+use super::glossary::on_demand;
 use super::measured_table::{Varied, arrow};
-use super::page::{About, facts, note, on_demand};
+use super::page::{About, facts, note};
 use crate::caveat;
 use crate::measurement::{against, in_store, pacing_words, typed};
 use crate::number::percent;

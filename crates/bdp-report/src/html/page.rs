@@ -185,11 +185,6 @@ pub(crate) fn note(text: impl Render) -> Markup {
     html! { p.note { (text) } "\n" }
 }
 
-/// Returns a collapsed section.
-pub(crate) fn on_demand(id: &str, heading: &str, content: &Markup) -> Markup {
-    html! { details id=(id) { summary { h2 { (heading) } } "\n" (content) } "\n" }
-}
-
 /// Returns a small drawing within a line or a cell.
 pub(crate) fn inline([width, height]: [f64; 2], label: &str, drawing: &Drawing) -> Markup {
     html! {

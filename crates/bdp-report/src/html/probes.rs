@@ -3,12 +3,14 @@
 use bdp_model::probes::{ProbeOutcome, ProbePoint, ProbeSeries};
 
 use super::series::{largest, thin};
-use super::timeline::STRIP;
 use crate::chart::{Axis, Marks, Panel, Series, Unit};
 use crate::number::three_digits;
 
 /// Most round trips drawn.
 const MOST: usize = 600;
+
+/// Height of ticks between panels.
+pub(super) const STRIP: f64 = 10.0;
 
 /// Returns the panels of probes within the axis.
 pub(super) fn panels(series: &ProbeSeries, x: &Axis, notes: &mut Vec<String>) -> Vec<Panel> {

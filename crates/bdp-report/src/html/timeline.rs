@@ -3,7 +3,7 @@
 
 use bdp_model::units::format_bps;
 
-use super::probes;
+use super::probes::{self, STRIP};
 use super::series::{largest, thin};
 use super::transfer::Transfer;
 use crate::chart::{Axis, Chart, Marks, Panel, Series, Unit};
@@ -12,9 +12,6 @@ use crate::number::{RateUnit, three_digits};
 
 /// Most steps of the goodput and readings of other curves.
 pub(crate) const MOST: usize = 360;
-/// Height of ticks between panels.
-pub(super) const STRIP: f64 = 10.0;
-
 /// Returns the chart; `None` if there are no readings over time.
 pub(crate) fn chart(transfer: &Transfer<'_>, title: &str) -> Option<Chart> {
     let (intervals, stride) = transfer.intervals(MOST);

@@ -3,7 +3,8 @@
 use bdp_model::sweep::curve::{Axis, Curve, Fall, Knee, Product};
 use bdp_model::units::format_bps;
 
-use crate::chart::Chart;
+use crate::chart::terminal::lines;
+use crate::chart::{Axis as Ticks, Chart, Marks, Panel, Series, Unit};
 use crate::grid::wrap;
 use crate::number::{percent, size};
 use crate::style::{Style, Tint};
@@ -41,32 +42,46 @@ pub(crate) fn knees(curves: &[Curve], style: &Style) -> String {
 pub(crate) fn chart(curve: &Curve, style: &Style) -> String {
     let heading = format!("{}: goodput against {}", curve.name, curve.axis.name());
     let mut text = wrap("", Tint::None, &heading, style);
-    let (knee, fall) = (curve.knee(), curve.fall());
-    if knee.is_none() && fall.is_none() {
+    if curve.knee().is_none() && curve.fall().is_none() {
         return text;
     }
-    let product = curve.product().filter(|_| curve.axis.is_window());
-    let here: Vec<(f64, f64)> = curve.points.iter().map(|p| (p.x, p.goodput_bps.p50)).collect();
-    let model: Vec<(f64, f64)> = curve
-        .points
-        .iter()
-        .filter_map(|p| Some((p.x, p.expected_bps.filter(|&expected| expected > 0.0)?)))
-        .collect();
-    let chart = Chart {
-        here: &here,
-        model: &model,
-        knee: match knee {
-            Some(Knee::At(index)) => Some(curve.points[index].x),
-            _ => None,
-        },
-        product: product.as_ref().map(|p| p.bytes),
-        sizes: curve.axis.is_size(),
-    };
-    for line in chart.render(style) {
+    for line in lines(&drawn(curve), style) {
         text.push_str(&line);
         text.push('\n');
     }
     text
+}
+
+/// Returns the chart of a terminal: medians, model, knee and rate x RTT.
+fn drawn(curve: &Curve) -> Chart {
+    let medians = curve.points.iter().map(|p| [p.x, p.goodput_bps.p50]);
+    let model = curve.points.iter().filter_map(|p| Some([p.x, p.expected_bps.filter(|&bps| bps > 0.0)?]));
+    let mut series = vec![
+        Series::line("here", "here", medians.clone()).labelled("here"),
+        Series::line("model", "model", model).labelled("model"),
+    ];
+    if let Some(Knee::At(index)) = curve.knee() {
+        let at = medians.clone().skip(index).take(1).collect();
+        series.push(Series::new("ring", "knee", Marks::Dots(8.0, at)).labelled("knee"));
+    }
+    if let Some(product) = curve.product().filter(|_| curve.axis.is_window()) {
+        let at = Marks::Upright(vec![product.bytes]);
+        series.push(Series::new("level", "rate × RTT", at).labelled("product"));
+    }
+    let unit = if curve.axis.is_size() { Unit::Bytes } else { Unit::Number };
+    Chart {
+        heading: "Goodput".to_owned(),
+        title: curve.name.clone(),
+        description: String::new(),
+        x: Ticks::logarithmic(medians.clone().map(|p| p[0]), unit, 7),
+        panels: vec![Panel::new(
+            Ticks::logarithmic(medians.map(|p| p[1]), Unit::BitsPerSecond, 6),
+            284.0,
+            series,
+        )],
+        notes: Vec::new(),
+        zoom: None,
+    }
 }
 
 /// Returns a position on the axis in words: `311 KiB`, `8 streams`.

@@ -3,15 +3,16 @@
 use bdp_model::statistics::comparison::{Interval, Values, Verdict as Shown};
 use bdp_model::sweep::run_comparison::{Compared, Metric, Row};
 use bdp_model::units::format_bps;
+use maud::{Markup, html};
 
-use super::page::{About, head, inline, numbers, page, words};
+use super::page::{About, inline, note, numbers, page, strong, table, text, words};
 use super::plain_language;
 use super::sentence::sentence;
 use super::verdict::Verdict;
+use crate::chart::Drawing;
 use crate::comparison::{ComparedText, MetricText, effect, verdict_words};
-use crate::markup::Markup;
+use crate::measurement::in_store;
 use crate::number::{percent, three_digits};
-use crate::svg::number;
 
 /// Size of a drawing in a cell.
 const SIZE: [f64; 2] = [150.0, 16.0];
@@ -20,37 +21,33 @@ const SIZE: [f64; 2] = [150.0, 16.0];
 /// a figure counts as a regression.
 pub fn html_of_comparison(compared: &Compared, a: &About<'_>, b: &About<'_>, threshold: f64) -> String {
     let name = |about: &About<'_>| about.label.or(about.run).unwrap_or("run").to_owned();
-    let title = format!("{} against {}", name(b), name(a));
-    let mut m = Markup::default();
-    let title = a.heading(&mut m, title);
-    for (letter, about) in [("A", a), ("B", b)] {
-        let command = about.command.map(str::to_owned);
-        m.leaf("p", &[("class", "facts")], &format!("{letter}  {}", about.line(command)));
-    }
-    verdict(compared, threshold).write(&mut m);
-    plain_language::write(&mut m, &sentences(compared));
-    // Each metric has its own scales, because different metrics can't share an axis.
-    for metric in Metric::ALL {
-        let rows: Vec<&Row> = compared.rows.iter().filter(|r| r.metric == metric).collect();
-        if !rows.is_empty() {
-            table(&mut m, metric, &rows);
+    let (title, heading) = a.heading(format!("{} against {}", name(b), name(a)));
+    let body = html! {
+        (heading)
+        @for (letter, about) in [("A", a), ("B", b)] {
+            p.facts { (letter) "  " (about.line(about.command.map(str::to_owned))) }
         }
-    }
-    m.leaf("h2", &[], "How to read it");
-    let text = "Thin lines span the smallest to the largest run, upright marks are medians: A above, B below. The \
-                interval of the difference follows from order statistics of both sides and holds for any distribution and unequal spreads; \
-                where it excludes no difference, a change is shown. It needs 6 runs on each side, and 7 for 95 %.";
-    m.leaf("p", &[], text);
-    for (points, which) in [(&compared.only_a, "A"), (&compared.only_b, "B")] {
-        if !points.is_empty() {
-            m.leaf("p", &[("class", "note")], &format!("Only in {which}: {}.", points.join("; ")));
+        (verdict(compared, threshold).markup())
+        (plain_language::paragraph(&sentences(compared)))
+        // Each metric has its own scales, because different metrics can't share an axis.
+        @for metric in Metric::ALL {
+            @let rows: Vec<&Row> = compared.rows.iter().filter(|r| r.metric == metric).collect();
+            @if !rows.is_empty() { (of_metric(metric, &rows)) }
         }
-    }
-    if let (Some(run_a), Some(run_b)) = (a.run, b.run) {
-        let again = crate::measurement::in_store(&format!("bdp compare {run_a} {run_b}"), a.store);
-        m.element("pre", &[], |m| m.leaf("code", &[], &again));
-    }
-    page(&title, m)
+        h2 { "How to read it" }
+        p {
+            "Thin lines span the smallest to the largest run, upright marks are medians: A above, B below. The interval of "
+            "the difference follows from order statistics of both sides and holds for any distribution and unequal "
+            "spreads; where it excludes no difference, a change is shown. It needs 6 runs on each side, and 7 for 95 %."
+        }
+        @for (points, which) in [(&compared.only_a, "A"), (&compared.only_b, "B")] {
+            @if !points.is_empty() { (note(format!("Only in {which}: {}.", points.join("; ")))) }
+        }
+        @if let (Some(run_a), Some(run_b)) = (a.run, b.run) {
+            pre { code { (in_store(&format!("bdp compare {run_a} {run_b}"), a.store)) } }
+        }
+    };
+    page(&title, body)
 }
 
 fn verdict(compared: &Compared, threshold: f64) -> Verdict {
@@ -119,52 +116,35 @@ fn sentences(compared: &Compared) -> Vec<String> {
     sentences
 }
 
-fn table(m: &mut Markup, metric: Metric, rows: &[&Row]) {
-    let values = || rows.iter().flat_map(|r| [r.comparison.a.max, r.comparison.b.max]);
-    let largest = values().fold(0.0, f64::max);
-    m.leaf("h2", &[], &heading(metric));
-    m.element("div", &[("class", "scroll")], |m| {
-        m.element("table", &[], |m| {
-            let range = format!("0 to {}", metric.printed(largest));
-            head(
-                m,
-                &[
-                    words("case"),
-                    numbers("A, median"),
-                    numbers("B, median"),
-                    numbers("runs, A / B"),
-                    words(&range),
-                    words("B against A, interval"),
-                    words(""),
-                ],
-            );
-            m.element("tbody", &[], |m| {
-                for row in rows {
-                    let c = &row.comparison;
-                    m.element("tr", &[], |m| {
-                        m.leaf("td", &[], &row.point);
-                        m.leaf("td", &[("class", "n")], &metric.printed(c.a.p50));
-                        m.leaf("td", &[("class", "n strong")], &metric.printed(c.b.p50));
-                        m.leaf("td", &[("class", "n")], &format!("{} / {}", c.a.n, c.b.n));
-                        m.element("td", &[], |m| ranges(m, &c.a, &c.b, largest));
-                        m.element("td", &[], |m| {
-                            m.text(&effect(row));
-                            if let (Some(share), Some(interval)) = (c.effect, c.effect_interval) {
-                                difference(m, share, &interval);
-                            }
-                        });
-                        let class = if row.regressed { "bad" } else { "w" };
-                        m.leaf("td", &[("class", class)], verdict_words(row));
-                    });
-                    m.line();
-                }
-            });
-        });
-    });
-    m.line();
+fn of_metric(metric: Metric, rows: &[&Row]) -> Markup {
+    let values = rows.iter().flat_map(|r| [r.comparison.a.max, r.comparison.b.max]);
+    let largest = values.fold(0.0, f64::max);
+    let headings = [
+        words("case"),
+        numbers("A, median"),
+        strong("B, median"),
+        numbers("runs, A / B"),
+        words(format!("0 to {}", metric.printed(largest))),
+        words("B against A, interval"),
+        words(""),
+    ];
+    let cells = |row: &&Row| {
+        let c = &row.comparison;
+        let interval = c.effect.zip(c.effect_interval);
+        [
+            text(&row.point),
+            text(metric.printed(c.a.p50)),
+            text(metric.printed(c.b.p50)),
+            text(format!("{} / {}", c.a.n, c.b.n)),
+            ranges(&c.a, &c.b, largest),
+            html! { (effect(row)) @if let Some((share, interval)) = interval { (difference(share, &interval)) } },
+            html! { span.bad[row.regressed] { (verdict_words(row)) } },
+        ]
+    };
+    html! { h2 { (heading(metric)) } (table("", &headings, rows.iter().map(cells))) }
 }
 
-fn heading(metric: Metric) -> String {
+fn heading(metric: Metric) -> &'static str {
     match metric {
         Metric::GoodputBps => "Goodput, Mbit/s",
         Metric::RttIdleNs => "Round trip, idle, median, ms",
@@ -173,33 +153,28 @@ fn heading(metric: Metric) -> String {
         Metric::RetransmitRatio => "Retransmits, % of segments sent",
         Metric::LossRatio => "Loss, % of what was sent",
     }
-    .to_owned()
 }
 
 /// Draws spread and median of both sides, A above B, from zero.
-fn ranges(m: &mut Markup, a: &Values, b: &Values, largest: f64) {
-    let at = |value: f64| number(3.0 + 144.0 * (value / largest.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0));
-    inline(m, SIZE, "A above, B below", |m| {
-        m.void("path", &[("class", "axis"), ("d", "M3 0V16")]);
-        for (values, y, line, mark) in [(a, 4.5, "third-range", "third"), (b, 11.5, "range", "here")] {
-            let [top, middle, bottom] = [y - 3.5, y, y + 3.5].map(number);
-            let range = format!("M{} {middle}H{}", at(values.min), at(values.max));
-            m.void("path", &[("class", line), ("d", &range)]);
-            let median = format!("M{} {top}V{bottom}", at(values.p50));
-            m.void("path", &[("class", mark), ("d", &median)]);
-        }
-    });
+fn ranges(a: &Values, b: &Values, largest: f64) -> Markup {
+    let at = |value: f64| 3.0 + 144.0 * (value / largest.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
+    let mut drawing = Drawing::default();
+    drawing.line([3.0, 0.0], [3.0, SIZE[1]], "axis");
+    for (values, y, line, mark) in [(a, 4.5, "third-range", "third"), (b, 11.5, "range", "here")] {
+        drawing.line([at(values.min), y], [at(values.max), y], line);
+        drawing.line([at(values.p50), y - 3.5], [at(values.p50), y + 3.5], mark);
+    }
+    inline(SIZE, "A above, B below", &drawing)
 }
 
 /// Draws the effect with its interval around zero; values beyond 20 % are placed at the end.
-fn difference(m: &mut Markup, effect: f64, interval: &Interval) {
+fn difference(effect: f64, interval: &Interval) -> Markup {
     const FULL: f64 = 0.2;
-    let at = |share: f64| number(75.0 + 70.0 * (share / FULL).clamp(-1.0, 1.0));
-    inline(m, SIZE, "difference, no change in the middle, ends at 20 %", |m| {
-        m.void("path", &[("class", "grid"), ("d", "M5 8H145")]);
-        m.void("path", &[("class", "axis"), ("d", "M75 1V15")]);
-        let range = format!("M{} 8H{}", at(interval.low), at(interval.high));
-        m.void("path", &[("class", "range"), ("d", &range)]);
-        m.void("circle", &[("class", "here-dot"), ("cx", &at(effect)), ("cy", "8"), ("r", "3")]);
-    });
+    let at = |share: f64| 75.0 + 70.0 * (share / FULL).clamp(-1.0, 1.0);
+    let mut drawing = Drawing::default();
+    drawing.line([5.0, 8.0], [145.0, 8.0], "grid");
+    drawing.line([75.0, 1.0], [75.0, 15.0], "axis");
+    drawing.line([at(interval.low), 8.0], [at(interval.high), 8.0], "range");
+    drawing.dot([at(effect), 8.0], 3.0, "here-dot");
+    inline(SIZE, "difference, no change in the middle, ends at 20 %", &drawing)
 }

@@ -7,10 +7,11 @@ use bdp_model::link::over_time::{Outage, RateOverTime, Timeline};
 use bdp_model::link::{DirectionConfig, Loss, Medium, QueueLimit};
 use bdp_model::record::Record;
 use bdp_model::units::{Nanos, Rate};
+use maud::{Markup, html};
 
-use super::page::{About, facts, head, numbers, words};
+use super::glossary::on_demand;
+use super::page::{About, Heading, facts, note, numbers, table, text, words};
 use crate::breach::why_invalid;
-use crate::markup::Markup;
 use crate::measurement::in_store;
 use crate::number::{asked_size, percent, three_digits};
 use crate::summary::{Ending, Point, ending};
@@ -20,45 +21,36 @@ use crate::virtual_clock;
 /// Most invalid attempts listed individually.
 const MOST_REASONS: usize = 60;
 
-/// Writes the section of a lab run: conditions of each scenario, fidelity, commands.
-pub(crate) fn section(m: &mut Markup, records: &[Record], points: &[Point<'_>], about: &About<'_>) {
-    m.on_demand("conditions", "Conditions and fidelity", |m| told(m, records, points, about));
+/// Returns the section of a lab run: conditions of each scenario, fidelity, commands.
+pub(crate) fn section(records: &[Record], points: &[Point<'_>], about: &About<'_>) -> Markup {
+    let scenarios = points.chunk_by(|a, b| a.scenario == b.scenario).filter_map(|points| {
+        let (point, record) = (points.first()?, points.first()?.records.first()?);
+        let swept: Vec<&str> = point.params.keys().map(String::as_str).collect();
+        let caption = match swept.is_empty() {
+            true => point.scenario.to_owned(),
+            false => format!("{}, its first point; varied: {}", point.scenario, swept.join(", ")),
+        };
+        Some(facts(&caption, &path(record)))
+    });
+    let content = html! {
+        (note("To repeat it, and to see the stored records:"))
+        pre { code { (commands(records, about).join("\n")) } } "\n"
+        (facts("The machine", &machine(records)))
+        @for scenario in scenarios { (scenario) }
+        (fidelity(points))
+        (excluded(points))
+    };
+    on_demand("conditions", "Conditions and fidelity", &content)
 }
 
-fn told(m: &mut Markup, records: &[Record], points: &[Point<'_>], about: &About<'_>) {
-    commands(m, records, about);
-    facts(m, "The machine", &machine(records));
-    let mut shown: BTreeSet<&str> = BTreeSet::new();
-    for point in points {
-        if !shown.insert(point.scenario) {
-            continue;
-        }
-        if let Some(record) = point.records.first() {
-            let swept: Vec<&str> = point.params.keys().map(String::as_str).collect();
-            let caption = if swept.is_empty() {
-                point.scenario.to_owned()
-            } else {
-                format!("{}, its first point; varied: {}", point.scenario, swept.join(", "))
-            };
-            facts(m, &caption, &path(record));
-        }
-    }
-    fidelity(m, points);
-    excluded(m, points);
-}
-
-fn commands(m: &mut Markup, records: &[Record], about: &About<'_>) {
+fn commands(records: &[Record], about: &About<'_>) -> Vec<String> {
     let mut lines: Vec<String> = about.command.map(str::to_owned).into_iter().collect();
-    if let Some(run) = about.run {
-        lines.push(in_store(&format!("bdp show {run}"), about.store));
-    }
+    lines.extend(about.run.map(|run| in_store(&format!("bdp show {run}"), about.store)));
     if lines.is_empty() {
         let names: BTreeSet<&str> = records.iter().map(|r| r.scenario.as_str()).collect();
         lines.push(format!("bdp lab run {}", names.into_iter().collect::<Vec<_>>().join(" ")));
     }
-    m.leaf("p", &[("class", "note")], "To repeat it, and to see the stored records:");
-    m.element("pre", &[], |m| m.leaf("code", &[], &lines.join("\n")));
-    m.line();
+    lines
 }
 
 fn distinct<'a>(values: impl IntoIterator<Item = &'a str>) -> String {
@@ -249,10 +241,10 @@ fn flow(flow: &CaseFlow, used: Option<&str>) -> String {
     parts.join(", ")
 }
 
-fn fidelity(m: &mut Markup, points: &[Point<'_>]) {
+fn fidelity(points: &[Point<'_>]) -> Markup {
     let valid: Vec<&Record> = points.iter().flat_map(Point::valid).collect();
     if valid.is_empty() {
-        return;
+        return Markup::default();
     }
     let ms = |ns: u64| three_digits(ns as f64 / 1e6);
     let range = |of: &dyn Fn(&Record) -> Option<f64>| -> [String; 3] {
@@ -273,42 +265,18 @@ fn fidelity(m: &mut Markup, points: &[Point<'_>]) {
         ("processors busy, %", range(&|r| Some(r.fidelity.host_cpu_busy * 100.0))),
     ];
     let conserved = valid.iter().flat_map(|r| &r.fidelity.directions).all(|d| d.conserved);
-    m.element("div", &[("class", "scroll")], |m| {
-        m.element("table", &[], |m| {
-            m.leaf(
-                "caption",
-                &[],
-                &format!(
-                    "How well the emulator kept its promise in the {}{}",
-                    if valid.len() == 1 {
-                        "attempt that counts".to_owned()
-                    } else {
-                        format!("{} attempts that count", valid.len())
-                    },
-                    if conserved { "; every packet is accounted for" } else { "" }
-                ),
-            );
-            head(
-                m,
-                &[words("over the attempts"), numbers("smallest"), numbers("median"), numbers("largest")],
-            );
-            m.element("tbody", &[], |m| {
-                for (what, values) in rows {
-                    m.element("tr", &[], |m| {
-                        m.leaf("td", &[], what);
-                        for value in values {
-                            m.leaf("td", &[("class", "n")], &value);
-                        }
-                    });
-                }
-            });
-        });
-    });
-    m.line();
+    let attempts = match valid.len() {
+        1 => "attempt that counts".to_owned(),
+        n => format!("{n} attempts that count"),
+    };
+    let accounted = if conserved { "; every packet is accounted for" } else { "" };
+    let caption = format!("How well the emulator kept its promise in the {attempts}{accounted}");
+    let headings = [words("over the attempts"), numbers("smallest"), numbers("median"), numbers("largest")];
+    table(&caption, &headings, rows.map(|(what, [min, median, max])| [what.to_owned(), min, median, max]))
 }
 
-/// Writes every invalid attempt and missed expectation, with its reason.
-fn excluded(m: &mut Markup, points: &[Point<'_>]) {
+/// Returns every invalid attempt and missed expectation, with its reason.
+fn excluded(points: &[Point<'_>]) -> Markup {
     let mut rows: Vec<(String, &str, String)> = Vec::new();
     for point in points {
         for record in &point.records {
@@ -327,33 +295,20 @@ fn excluded(m: &mut Markup, points: &[Point<'_>]) {
         }
     }
     if rows.is_empty() {
-        return;
+        return Markup::default();
     }
     let more = rows.len().saturating_sub(MOST_REASONS);
-    m.element("div", &[("class", "scroll")], |m| {
-        m.element("table", &[], |m| {
-            m.leaf("caption", &[], "Attempts that count for nothing, and expectations that were missed");
-            head(m, &[words("case"), words(""), words("why")]);
-            m.element("tbody", &[], |m| {
-                for (case, what, why) in rows.iter().take(MOST_REASONS) {
-                    m.element("tr", &[], |m| {
-                        m.leaf("td", &[], case);
-                        m.leaf("td", &[("class", if *what == "INVALID" { "w" } else { "bad" })], what);
-                        m.leaf("td", &[("class", "why")], why);
-                    });
-                    m.line();
-                }
-            });
-        });
-    });
-    if more > 0 {
-        m.leaf("p", &[("class", "note")], &format!("And {more} more, which the CSV lists."));
+    let headings = [words("case"), words(""), Heading { text: "why".to_owned(), class: Some("why") }];
+    let shown = rows
+        .iter()
+        .take(MOST_REASONS)
+        .map(|(case, what, why)| [text(case), html! { span.bad[*what != "INVALID"] { (what) } }, text(why)]);
+    let caption = "Attempts that count for nothing, and expectations that were missed";
+    html! {
+        (table(caption, &headings, shown))
+        @if more > 0 { (note(format!("And {more} more, which the CSV lists."))) }
+        @for command in virtual_clock::commands(points) {
+            (note(html! { "Next, " (virtual_clock::WHY) ": " code { (command) } }))
+        }
     }
-    for command in virtual_clock::commands(points) {
-        m.element("p", &[("class", "note")], |m| {
-            m.text(&format!("Next, {}: ", virtual_clock::WHY));
-            m.leaf("code", &[], &command);
-        });
-    }
-    m.line();
 }

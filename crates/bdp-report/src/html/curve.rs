@@ -5,24 +5,17 @@ use bdp_model::sweep::curve::{self as model, DeliveryDelay, Knee};
 use bdp_model::sweep::parameter::Unit;
 use bdp_model::units::format_bps;
 
-use super::page::{Figure, Sign};
 use super::quantity::{LEAST_POINTS, Quantity, axis};
 use super::sentence::sentence;
-use super::timeline::plain;
+use crate::chart::{Axis, Chart, Marks, Panel, Series, Unit as Shown};
 use crate::number::{percent, size, three_digits};
 use crate::summary::{Ending, Point, Spread, ending};
-use crate::svg::{Axis, Drawing, Frame, GUTTER, MARGIN, WIDTH, ticks_of_bytes};
 use crate::sweep::place;
 use crate::varied::name;
 use bdp_model::sweep::record_curves::axis_of;
 
 /// Ratio of values above which the axis is logarithmic.
 const LOGARITHMIC_FROM: f64 = 8.0;
-const PLOT: [f64; 2] = [300.0, 16.0];
-const HEIGHT: f64 = 326.0;
-const DELAY_PLOT: [f64; 2] = [150.0, 12.0];
-const DELAY_HEIGHT: f64 = 176.0;
-
 /// Points that differ in one quantity only, in ascending order.
 pub(crate) struct Curve<'p, 'a> {
     pub name: String,
@@ -125,35 +118,30 @@ pub(crate) fn of_known(curve: model::Curve) -> Option<Curve<'static, 'static>> {
 }
 
 impl Curve<'_, '_> {
-    /// Returns the figure of goodput against the swept parameter.
-    pub fn goodput_figure(&self) -> Figure<'static> {
+    /// Returns the chart of goodput against the swept parameter.
+    pub fn goodput_chart(&self) -> Chart {
         let axis = self.axis.words(self.on_the_wire);
         let (x, y) = (self.x_axis(), self.y_axis());
-        let frame = Frame { x, y };
-        let mut drawing = Drawing::default();
-        let mut keys = Vec::new();
         let mut notes = vec![format!("Goodput against {axis}.")];
-        self.ranges(&mut drawing, &frame, &mut keys);
-        frame.rules(&mut drawing, &y.ticks(6), "bit/s", prefixed);
-        frame.bottom(&mut drawing, &self.x_ticks(&x), |v| self.axis.label(v));
+        let medians: Vec<[f64; 2]> =
+            self.members.iter().filter_map(|m| Some([m.at, m.goodput?.median])).collect();
+        let radius = if self.members.len() > 120 { 1.8 } else { 3.2 };
+        let mut series = vec![
+            Series::line("here", "here: median", medians.iter().copied()).labelled("here"),
+            Series::and("here-dot", Marks::Dots(radius, medians)),
+        ];
+        series.extend(self.ranges());
         if let Some(product) = self.product().filter(|p| x.holds(p.bytes)) {
-            let at = frame.x.at(product.bytes);
-            drawing.line([at, frame.y.end], [at, frame.y.start], "level");
-            keys.push((Sign::Line("level"), format!("rate × RTT {}", size(product.bytes))));
+            let name = format!("rate × RTT {}", size(product.bytes));
+            series.push(Series::new("level", name, Marks::Upright(vec![product.bytes])).labelled("product"));
             notes.push(format!("rate × RTT = {}.", product.terms));
         }
-        keys.insert(0, (Sign::DotOnLine("here", "here-dot"), "here: median".to_owned()));
         if self.members.iter().any(|m| m.expected_bps.is_some()) {
-            let model = self.members.iter().map(|m| m.expected_bps.map(|bps| frame.at(m.at, bps)));
-            drawing.polyline(model, "model");
-            keys.push((
-                Sign::Line("model"),
-                "model, for the window and round trip that were there".to_owned(),
-            ));
+            let model = self.members.iter().map(|m| m.expected_bps.map(|bps| [m.at, bps]));
+            let name = "model, for the window and round trip that were there";
+            series.push(Series::new("model", name, Marks::Line(model.collect())).labelled("model"));
         }
-        let medians = self.members.iter().filter_map(|m| Some(Some(frame.at(m.at, m.goodput?.median))));
-        drawing.polyline(medians, "here");
-        self.marks(&mut drawing, &frame, &mut keys);
+        series.extend(self.marks());
         notes.extend(self.knee_words());
         notes.extend(self.advice());
         let failed = self.members.iter().filter(|m| m.failed).count();
@@ -161,78 +149,70 @@ impl Curve<'_, '_> {
             notes.push(format!("{failed} points with FAILED attempts: see the table."));
         }
         notes.push(scales(&x, &y));
-        let description = format!(
-            "{} points, from {} to {}; goodput up to {}.",
-            self.members.len(),
-            self.axis.label(self.members.first().map_or(0.0, |m| m.at)),
-            self.axis.label(self.members.last().map_or(0.0, |m| m.at)),
-            format_bps(self.best_bps())
-        );
-        let chart = drawing.finish(HEIGHT, &format!("{}: goodput against {axis}", self.name), &description);
-        Figure { title: "Goodput", keys, notes, chart: chart.into() }
+        Chart {
+            heading: "Goodput".to_owned(),
+            title: format!("{}: goodput against {axis}", self.name),
+            description: format!(
+                "{} points, from {} to {}; goodput up to {}.",
+                self.members.len(),
+                self.axis.label(self.members.first().map_or(0.0, |m| m.at)),
+                self.axis.label(self.members.last().map_or(0.0, |m| m.at)),
+                format_bps(self.best_bps())
+            ),
+            x,
+            panels: vec![Panel::new(y, 284.0, series)],
+            notes,
+            zoom: None,
+        }
     }
 
-    /// Draws the recommended ranges as areas, and the knee.
-    fn ranges(&self, drawing: &mut Drawing, frame: &Frame, keys: &mut Vec<(Sign, String)>) {
-        let Some(known) = &self.known else { return };
+    /// Returns the recommended ranges as areas, and the knee.
+    fn ranges(&self) -> Vec<Series> {
+        let Some(known) = &self.known else { return Vec::new() };
         let ranges = [
-            (known.for_throughput(), "shade", "to choose for throughput", 12.0),
-            (known.for_latency(), "hatch", "to choose for latency", 0.0),
+            (known.for_throughput(), "shade", "to choose for throughput"),
+            (known.for_latency(), "hatch", "to choose for latency"),
         ];
-        for (range, class, meaning, lift) in ranges {
-            let Some(range) = range else { continue };
-            let [from, to] = [range.from, range.to].map(|i| frame.x.at(known.points[i].x));
-            // A range of one point stays visible.
-            let (from, to) = ((from - 5.0).max(frame.x.start), (to + 5.0).min(frame.x.end));
-            let top = frame.y.end - 12.0 + lift;
-            drawing.rect([from, top], [to - from, frame.y.start - top], class);
-            keys.push((Sign::Field(class), meaning.to_owned()));
-        }
+        let ends = |range: model::Range| [range.from, range.to].map(|i| known.points[i].x);
+        let areas = ranges.into_iter().filter_map(|(range, class, meaning)| {
+            Some(Series::new(class, meaning, Marks::Band(ends(range?))))
+        });
+        let mut series: Vec<Series> = areas.collect();
         if let Some(Knee::At(index)) = known.knee() {
             let point = &known.points[index];
-            drawing.dot(frame.at(point.x, point.goodput_bps.p50), 8.0, "ring");
-            keys.push((Sign::Dot("ring"), format!("knee: {}", place(known, index))));
+            let at = vec![[point.x, point.goodput_bps.p50]];
+            let name = format!("knee: {}", place(known, index));
+            series.push(Series::new("ring", name, Marks::Dots(8.0, at)).labelled("knee"));
         }
+        series
     }
 
-    /// Draws dots with their range; published figures hollow, INVALID attempts crossed.
-    fn marks(&self, drawing: &mut Drawing, frame: &Frame, keys: &mut Vec<(Sign, String)>) {
-        let (mut hollow, mut crossed, mut ranged) = (false, false, false);
-        let dot = if self.members.len() > 120 { 1.8 } else { 3.2 };
+    /// Returns the ranges of points, published figures, and INVALID attempts.
+    fn marks(&self) -> Vec<Series> {
+        let upright = |at: f64, [low, high]: [f64; 2]| [[at, low], [at, high]];
+        let ranges = self.members.iter().filter_map(|member| {
+            let spread = member.goodput.filter(|spread| spread.max > spread.min)?;
+            Some(upright(member.at, [spread.min, spread.max]))
+        });
+        let (mut dots, mut lines) = (Vec::new(), Vec::new());
         for member in &self.members {
-            if let Some(spread) = member.goodput {
-                if spread.max > spread.min {
-                    ranged = true;
-                    drawing.line(frame.at(member.at, spread.min), frame.at(member.at, spread.max), "range");
+            match member.published {
+                Some(Published::Number(bps)) => dots.push([member.at, bps]),
+                Some(Published::Range(ends)) => {
+                    dots.extend(ends.map(|bps| [member.at, bps]));
+                    lines.push(upright(member.at, ends));
                 }
-                drawing.dot(frame.at(member.at, spread.median), dot, "here-dot");
-            }
-            let published = match member.published {
-                Some(Published::Number(bps)) => vec![bps],
-                Some(Published::Range([low, high])) => {
-                    drawing.line(frame.at(member.at, low), frame.at(member.at, high), "hollow-line");
-                    vec![low, high]
-                }
-                None => Vec::new(),
-            };
-            for bps in published {
-                hollow = true;
-                drawing.dot(frame.at(member.at, bps), 4.0, "hollow");
-            }
-            for &bps in &member.invalid_bps {
-                crossed = true;
-                drawing.cross(frame.at(member.at, bps), 4.0, "cross");
+                None => {}
             }
         }
-        if ranged {
-            keys.push((Sign::Line("range"), self.range.to_owned()));
-        }
-        if hollow {
-            keys.push((Sign::Dot("hollow"), "published".to_owned()));
-        }
-        if crossed {
-            keys.push((Sign::Cross, "INVALID attempt: counts for nothing".to_owned()));
-        }
+        let invalid = self.members.iter().flat_map(|m| m.invalid_bps.iter().map(|&bps| [m.at, bps]));
+        let all = [
+            Series::new("range", self.range, Marks::Spans(ranges.collect())),
+            Series::new("hollow", "published", Marks::Dots(4.0, dots)),
+            Series::and("hollow-line", Marks::Spans(lines)),
+            Series::new("cross", "INVALID attempt: counts for nothing", Marks::Crosses(invalid.collect())),
+        ];
+        all.into_iter().filter(|series| !series.is_empty()).collect()
     }
 
     /// Returns where the curve stops rising, as a sentence.
@@ -317,51 +297,52 @@ impl Curve<'_, '_> {
         advised.map(|(what, line)| format!("For {what}: {line}.")).collect()
     }
 
-    /// Returns the figure of each window's delay beyond the idle round trip: `8 W
-    /// goodput - RTT`. `None` if no window was
+    /// Returns the chart of each window's delay beyond the idle round trip: `8 W / goodput - RTT`. `None` if no window was
     /// varied, or none has a delay.
-    pub fn delay_figure(&self) -> Option<Figure<'static>> {
+    pub fn delay_chart(&self) -> Option<Chart> {
         let known = self.known.as_ref().filter(|_| self.axis.is_window() && self.on_the_wire)?;
-        let delays: Vec<(f64, f64, bool)> = known
-            .points
-            .iter()
-            .filter_map(|p| {
-                let resolution = model::DELAY_RESOLUTION * p.rtt_idle_ns? as f64 / 1e6;
-                Some(match p.delivery_delay()? {
-                    DeliveryDelay::Ns(ns) => (p.x, ns as f64 / 1e6, true),
-                    DeliveryDelay::BelowResolution => (p.x, resolution, false),
-                })
-            })
-            .collect();
-        if delays.iter().filter(|d| d.2).count() < LEAST_POINTS {
+        let (mut line, mut below) = (Vec::new(), Vec::new());
+        for p in &known.points {
+            match (p.rtt_idle_ns, p.delivery_delay()) {
+                (Some(_), Some(DeliveryDelay::Ns(ns))) => line.push(Some([p.x, ns as f64 / 1e6])),
+                (Some(idle), Some(DeliveryDelay::BelowResolution)) => {
+                    below.push([p.x, model::DELAY_RESOLUTION * idle as f64 / 1e6]);
+                    line.push(None);
+                }
+                _ => {}
+            }
+        }
+        let dots: Vec<[f64; 2]> = line.iter().flatten().copied().collect();
+        if dots.len() < LEAST_POINTS {
             return None;
         }
-        let x = self.x_axis();
-        let y = Axis::logarithmic(delays.iter().map(|d| d.1), DELAY_PLOT);
-        let frame = Frame { x, y };
-        let mut drawing = Drawing::default();
-        frame.rules(&mut drawing, &y.ticks(5), "ms", plain);
-        frame.bottom(&mut drawing, &self.x_ticks(&x), |v| self.axis.label(v));
-        drawing.polyline(delays.iter().map(|&(at, ms, known)| known.then(|| frame.at(at, ms))), "third");
-        for &(at, ms, known) in &delays {
-            drawing.dot(frame.at(at, ms), 3.0, if known { "third-dot" } else { "hollow" });
-        }
-        let mut keys = vec![(Sign::DotOnLine("third", "third-dot"), "equivalent delay".to_owned())];
-        if delays.iter().any(|d| !d.2) {
-            keys.push((Sign::Dot("hollow"), "below resolution: under 5 % of the idle round trip".to_owned()));
-        }
-        let notes = vec![
-            "8 × window / goodput − idle round trip: how much longer a window takes to be delivered than an empty path \
-             needs. Beyond rate × RTT more window only waits."
-                .to_owned(),
-            "Logarithmic upwards.".to_owned(),
-        ];
-        let (low, high) = delays.iter().fold((f64::INFINITY, 0.0f64), |(l, h), d| (l.min(d.1), h.max(d.1)));
+        let all = || dots.iter().chain(&below).map(|point| point[1]);
+        let (low, high) = all().fold((f64::INFINITY, 0.0f64), |(l, h), ms| (l.min(ms), h.max(ms)));
         let description =
-            format!("{} points, {} to {} ms.", delays.len(), three_digits(low), three_digits(high));
-        let chart =
-            drawing.finish(DELAY_HEIGHT, &format!("{}: equivalent delivery delay", self.name), &description);
-        Some(Figure { title: "Equivalent delivery delay", keys, notes, chart: chart.into() })
+            format!("{} points, {} to {} ms.", line.len(), three_digits(low), three_digits(high));
+        let y = Axis::logarithmic(all(), Shown::MILLISECONDS, 5);
+        let mut series = vec![
+            Series::new("third", "equivalent delay", Marks::Line(line)),
+            Series::and("third-dot", Marks::Dots(3.0, dots)),
+        ];
+        if !below.is_empty() {
+            let name = "below resolution: under 5 % of the idle round trip";
+            series.push(Series::new("hollow", name, Marks::Dots(3.0, below)));
+        }
+        Some(Chart {
+            heading: "Equivalent delivery delay".to_owned(),
+            title: format!("{}: equivalent delivery delay", self.name),
+            description,
+            x: self.x_axis(),
+            panels: vec![Panel::new(y, 138.0, series)],
+            notes: vec![
+                "8 × window / goodput − idle round trip: how much longer a window takes to be delivered than an empty \
+                 path needs. Beyond rate × RTT more window only waits."
+                    .to_owned(),
+                "Logarithmic upwards.".to_owned(),
+            ],
+            zoom: None,
+        })
     }
 
     fn best_bps(&self) -> f64 {
@@ -369,8 +350,18 @@ impl Curve<'_, '_> {
     }
 
     fn x_axis(&self) -> Axis {
-        let ends = [GUTTER + 8.0, WIDTH - MARGIN - 8.0];
-        spread_over(self.members.iter().map(|m| m.at), ends, false)
+        let axis = spread_over(self.members.iter().map(|m| m.at), self.axis.unit.into(), 7, false);
+        match self.axis.unit {
+            // With few numbers spaced by factors, each has a tick.
+            Unit::Number | Unit::Packets if axis.is_logarithmic() && self.members.len() < 10 => {
+                axis.with_ticks(self.members.iter().map(|m| m.at).collect())
+            }
+            Unit::Number | Unit::Packets => {
+                let whole: Vec<f64> = axis.ticks.iter().copied().filter(|t| t.fract() == 0.0).collect();
+                if whole.len() >= 2 { axis.with_ticks(whole) } else { axis }
+            }
+            _ => axis,
+        }
     }
 
     fn y_axis(&self) -> Axis {
@@ -384,23 +375,7 @@ impl Curve<'_, '_> {
             let all = own.into_iter().chain(published).flatten().chain(m.invalid_bps.iter().copied());
             all.filter(|&bps| bps > 0.0).collect::<Vec<_>>()
         });
-        spread_over(rates, PLOT, true)
-    }
-
-    fn x_ticks(&self, x: &Axis) -> Vec<f64> {
-        match self.axis.unit {
-            Unit::Bytes if x.low > 0.0 => ticks_of_bytes(x, 7),
-            // With few numbers spaced by factors, each has a tick.
-            Unit::Number | Unit::Packets if x.is_logarithmic() && self.members.len() < 10 => {
-                self.members.iter().map(|m| m.at).collect()
-            }
-            Unit::Number | Unit::Packets => {
-                let ticks = x.ticks(7);
-                let whole: Vec<f64> = ticks.iter().copied().filter(|t| t.fract() == 0.0).collect();
-                if whole.len() >= 2 { whole } else { ticks }
-            }
-            _ => x.ticks(7),
-        }
+        spread_over(rates, Shown::BitsPerSecond, 6, true)
     }
 
     /// Returns rate x smallest idle round trip, for a sweep of windows.
@@ -416,28 +391,22 @@ impl Curve<'_, '_> {
     }
 }
 
-/// Formats a rate with its prefix alone: `500 k`, `10 M`.
-fn prefixed(bps: f64) -> String {
-    let text = format_bps(bps);
-    text.strip_suffix("bit/s").unwrap_or(&text).trim_end().to_owned()
-}
-
 struct Product {
     bytes: f64,
     terms: String,
 }
 
 /// Returns a logarithmic axis if the values are positive and far apart, otherwise a linear one.
-fn spread_over(values: impl Iterator<Item = f64>, ends: [f64; 2], upwards: bool) -> Axis {
+fn spread_over(values: impl Iterator<Item = f64>, unit: Shown, most: usize, upwards: bool) -> Axis {
     let values: Vec<f64> = values.filter(|v| v.is_finite()).collect();
     let (low, high) = values.iter().fold((f64::INFINITY, 0.0f64), |(l, h), &v| (l.min(v), h.max(v)));
     if low > 0.0 && (high > LOGARITHMIC_FROM * low || (!upwards && is_geometric(&values))) {
-        Axis::logarithmic(values, ends)
+        Axis::logarithmic(values, unit, most)
     } else if upwards {
-        Axis::from_zero(high, ends)
+        Axis::from_zero(high, unit, most)
     } else {
         let room = (high - low) * 0.03;
-        Axis::linear([low.min(high) - room, high + room], ends)
+        Axis::linear([low.min(high) - room, high + room], unit, most)
     }
 }
 

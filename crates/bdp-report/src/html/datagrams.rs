@@ -3,20 +3,15 @@
 use bdp_model::flow::udp::{Distribution, Trial, UdpReport};
 use bdp_model::measurement::{DirectionResult, Measurement};
 use bdp_model::units::format_bps;
+use maud::{Markup, html};
 
-use super::page::{facts, head, numbers, words};
-use crate::markup::Markup;
+use super::page::{facts, numbers, table, words};
 use crate::measurement::search_conclusion;
 use crate::number::{loss, three_digits};
 
-/// Writes a table for one direction, including the trials of a search; nothing for TCP.
-pub(super) fn of_direction(
-    m: &mut Markup,
-    measurement: &Measurement,
-    direction: &DirectionResult,
-    title: &str,
-) {
-    let Some(udp) = &direction.udp else { return };
+/// Returns a table for one direction, including the trials of a search; nothing for TCP.
+pub(super) fn of_direction(measurement: &Measurement, direction: &DirectionResult, title: &str) -> Markup {
+    let Some(udp) = &direction.udp else { return Markup::default() };
     let mut rows = rows(udp);
     let (send, receive) = (direction.send_method.to_string(), direction.receive_method.to_string());
     let methods = [("sent by", send), ("received by", receive)];
@@ -24,8 +19,7 @@ pub(super) fn of_direction(
     let methods: Vec<String> = known.map(|(what, method)| format!("{what} {method}")).collect();
     rows.push(("methods".to_owned(), methods.join(", ")));
     rows.extend(search_conclusion(measurement, udp).map(|said| ("search".to_owned(), said)));
-    facts(m, &format!("Datagrams, {title}"), &rows);
-    trials(m, &udp.trials);
+    html! { (facts(&format!("Datagrams, {title}"), &rows)) (trials(&udp.trials)) }
 }
 
 /// Returns the figures of a datagram flow, name and value.
@@ -79,43 +73,23 @@ pub(super) fn rows(udp: &UdpReport) -> Vec<(String, String)> {
     ]
 }
 
-fn trials(m: &mut Markup, trials: &[Trial]) {
+fn trials(trials: &[Trial]) -> Markup {
     if trials.is_empty() {
-        return;
+        return Markup::default();
     }
-    let headings = [
-        numbers("trial"),
-        numbers("asked for"),
-        numbers("sent"),
-        numbers("received"),
-        numbers("lost"),
-        words(""),
-    ];
-    m.element("div", &[("class", "scroll")], |m| {
-        m.element("table", &[], |m| {
-            head(m, &headings);
-            m.element("tbody", &[], |m| {
-                for (trial, number) in trials.iter().zip(1..) {
-                    let asked = trial.rate_bps.map_or_else(|| "as fast as possible".to_owned(), format_bps);
-                    let cells = [
-                        number.to_string(),
-                        asked,
-                        format_bps(trial.sent_bps),
-                        format_bps(trial.received_bps),
-                        loss(trial.loss_ratio),
-                    ];
-                    m.element("tr", &[], |m| {
-                        for cell in &cells {
-                            m.leaf("td", &[("class", "n")], cell);
-                        }
-                        m.leaf("td", &[], verdict(trial));
-                    });
-                    m.line();
-                }
-            });
-        });
+    let figures = ["trial", "asked for", "sent", "received", "lost"];
+    let headings: Vec<_> = figures.into_iter().map(numbers).chain([words("")]).collect();
+    let rows = trials.iter().zip(1..).map(|(trial, number)| {
+        [
+            number.to_string(),
+            trial.rate_bps.map_or_else(|| "as fast as possible".to_owned(), format_bps),
+            format_bps(trial.sent_bps),
+            format_bps(trial.received_bps),
+            loss(trial.loss_ratio),
+            verdict(trial).to_owned(),
+        ]
     });
-    m.line();
+    table("", &headings, rows)
 }
 
 fn verdict(trial: &Trial) -> &'static str {

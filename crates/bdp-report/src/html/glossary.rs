@@ -1,7 +1,7 @@
 //! Glossary of the terms used on a page.
 
-use crate::markup::Markup;
 use bdp_model::tuning::setting::Setting;
+use maud::{Markup, html};
 
 /// A term, its forms on a page (lower case), and its meaning.
 type Term = (&'static str, &'static [&'static str], &'static str);
@@ -139,24 +139,19 @@ const TERMS: [Term; 32] = [
     ),
 ];
 
+/// Returns a collapsed section.
+pub(crate) fn on_demand(id: &str, heading: &str, content: &Markup) -> Markup {
+    html! { details id=(id) { summary { h2 { (heading) } } "\n" (content) } "\n" }
+}
+
 /// Returns the glossary of a page with this body; empty if it uses no term.
-pub(crate) fn glossary(body: &Markup) -> Markup {
-    let text = body.words().to_lowercase();
+pub(crate) fn glossary(body: &str) -> Markup {
+    // The text between all tags, with a space for each tag.
+    let parts = body.split('<').filter_map(|part| part.split_once('>'));
+    let text = parts.flat_map(|(_, text)| [text, " "]).collect::<String>().to_lowercase();
     let used: Vec<&Term> = TERMS.iter().filter(|(_, signs, _)| signs.iter().any(|s| has(&text, s))).collect();
-    let mut m = Markup::default();
-    if used.is_empty() {
-        return m;
-    }
-    m.on_demand("glossary", "Glossary", |m| {
-        m.element("dl", &[], |m| {
-            for (term, _, meaning) in used {
-                m.leaf("dt", &[], term);
-                m.leaf("dd", &[], meaning);
-                m.line();
-            }
-        });
-    });
-    m
+    let terms = html! { dl { @for (term, _, meaning) in &used { dt { (term) } dd { (meaning) } "\n" } } };
+    if used.is_empty() { Markup::default() } else { on_demand("glossary", "Glossary", &terms) }
 }
 
 /// Whether a text has a word that begins with `sign`.
@@ -170,14 +165,13 @@ mod tests {
 
     #[test]
     fn terms_that_a_page_uses_are_explained_and_no_others() {
-        let mut body = Markup::default();
-        body.leaf("p", &[("class", "knee")], "Goodput above the round trip; bytes retransmitted.");
-        let text = glossary(&body).into_string();
+        let body = r#"<p class="knee">Goodput above the round trip; bytes retransmitted.</p>"#;
+        let text = glossary(body).into_string();
         for term in ["Goodput", "RTT (round trip)", "Retransmission"] {
             assert!(text.contains(&format!("<dt>{term}</dt>")), "{term}: {text}");
         }
         assert_eq!(text.matches("<dt>").count(), 3, "{text}");
-        assert!(glossary(&Markup::default()).into_string().is_empty());
+        assert!(glossary("").into_string().is_empty());
     }
 
     #[test]

@@ -3,18 +3,19 @@
 use bdp_model::finding::Limit;
 use bdp_model::record::{ProgramEnd, ProgramRecord, Record};
 use bdp_model::units::format_bps;
+use maud::{Markup, html};
 
 use super::conditions;
 use super::curve::{Curve, curves};
 use super::datagrams;
 use super::overview::{self, TEXT};
-use super::page::{About, Figure, facts, page};
+use super::page::{About, facts, note, page};
 use super::plain_language::{self, Described};
 use super::sentence::lower_first;
 use super::transfer::Transfer;
 use super::verdict::{self, Verdict};
 use super::{distribution, flight, queue, repetitions, shared_path, streams, time_share, timeline};
-use crate::markup::Markup;
+use crate::chart::Chart;
 use crate::notes;
 use crate::number::percent;
 use crate::programs::programs;
@@ -33,34 +34,33 @@ const MOST_CURVES: usize = 12;
 /// Returns a self-contained HTML page about `records`.
 pub fn html(records: &[Record], about: &About<'_>) -> String {
     let points = points(records);
-    let mut m = Markup::default();
-    let title = about.begin(&mut m, title(records, about), environment(records, about));
+    let (title, heading) = about.begin(title(records, about), environment(records, about));
     if records.is_empty() {
-        Verdict { headline: "No case has ended yet.".to_owned(), why: String::new() }.write(&mut m);
-        return page(&title, m);
+        return page(&title, html! { (heading) (Verdict::of("No case has ended yet.").markup()) });
     }
-    match points.as_slice() {
-        _ if records.iter().all(|record| !record.programs.is_empty()) => own_programs(&mut m, records),
-        [point] => one(&mut m, point),
-        _ => several(&mut m, &points),
-    }
-    conditions::section(&mut m, records, &points, about);
-    page(&title, m)
+    let results = match points.as_slice() {
+        _ if records.iter().all(|record| !record.programs.is_empty()) => own_programs(records),
+        [point] => one(point),
+        _ => several(&points),
+    };
+    page(&title, html! { (heading) (results) (conditions::section(records, &points, about)) })
 }
 
-/// Writes how the user's programs ended and what crossed the links.
-fn own_programs(m: &mut Markup, records: &[Record]) {
-    for record in records {
+/// Returns how the user's programs ended and what crossed the links.
+fn own_programs(records: &[Record]) -> Markup {
+    let headline = |record: &Record| {
         let ended = |one: &&ProgramRecord| one.end == ProgramEnd::Exited && one.exit_code == 0;
         let asked = || record.programs.iter().filter(|one| !one.service);
-        let (all, well) = (asked().count(), asked().filter(ended).count());
-        let headline = match (all, well) {
+        match (asked().count(), asked().filter(ended).count()) {
             (1, 1) => "The program ended with exit code 0.".to_owned(),
-            _ => format!("{well} of {all} programs ended with exit code 0."),
-        };
-        Verdict { headline, why: String::new() }.write(m);
-        m.element("pre", &[], |m| m.leaf("code", &[], &programs(record, &Style::plain())));
-        m.line();
+            (all, well) => format!("{well} of {all} programs ended with exit code 0."),
+        }
+    };
+    html! {
+        @for record in records {
+            (Verdict::of(headline(record)).markup())
+            pre { code { (programs(record, &Style::plain())) } } "\n"
+        }
     }
 }
 
@@ -102,64 +102,61 @@ fn environment(records: &[Record], about: &About<'_>) -> Vec<String> {
     line
 }
 
-/// Writes the verdict on a single point, then all its details.
-fn one(m: &mut Markup, point: &Point<'_>) {
-    match point.representative() {
-        Some(record) => {
-            let transfers: Vec<Transfer<'_>> = transfers(record);
-            let model = record.expected_bps.zip(record.expected_by.as_deref());
-            match transfers.as_slice() {
-                [transfer] => {
-                    let mut verdict = verdict_on(record, transfer, model);
-                    verdict.why.extend(repeated(point, record));
-                    verdict.write(m);
-                    m.append(verdict::bar(transfer, record.expected_bps));
-                    remedies(m, record);
-                }
-                _ => {
-                    summary(std::slice::from_ref(point)).write(m);
-                    let shown: Vec<_> = transfers.iter().take(MOST_FLOWS).collect();
-                    for (transfer, bar) in shown.iter().zip(verdict::bars(&shown, None)) {
-                        m.leaf("p", &[("class", "note")], &transfer.name());
-                        m.append(bar);
-                    }
-                    found(m, record);
-                }
-            }
-            let opening = "This test emulated a network path on one computer, sent data over it and measured how fast it arrived.";
-            let flows = record.flows.iter();
-            let described: Vec<_> = flows
-                .map(|flow| Described { from: &flow.from, to: &flow.to, transfer: &flow.transfer })
-                .collect();
-            let mut sentences = vec![opening.to_owned()];
-            sentences.extend(plain_language::sentences(&described));
-            plain_language::write(m, &sentences);
-            if point.records.len() > 1 {
-                overview::table(m, std::slice::from_ref(point), "");
-            }
-            shared_path::tables(m, std::slice::from_ref(point));
-            case(m, record, "");
+/// Returns the verdict on a single point, then all its details.
+fn one(point: &Point<'_>) -> Markup {
+    let alone = std::slice::from_ref(point);
+    html! {
+        @if let Some(record) = point.representative() {
+            (one_verdict(point, record))
+            @if point.records.len() > 1 { (overview::table(alone, "")) }
+            (shared_path::tables(alone))
+            (case(record, ""))
+        } @else {
+            (summary(alone).markup())
+            (overview::table(alone, ""))
         }
-        None => {
-            summary(std::slice::from_ref(point)).write(m);
-            overview::table(m, std::slice::from_ref(point), "");
+        @if let Some(chart) = repetitions::chart(alone, point.scenario) {
+            h2 { "Repetitions" }
+            (repetitions::tables(alone))
+            (chart.figure())
         }
     }
-    if let Some(figure) = repetitions::figure(std::slice::from_ref(point), point.scenario) {
-        m.leaf("h2", &[], "Repetitions");
-        repetitions::table(m, std::slice::from_ref(point));
-        figure.write(m);
+}
+
+fn one_verdict(point: &Point<'_>, record: &Record) -> Markup {
+    let transfers: Vec<Transfer<'_>> = transfers(record);
+    let shown: Vec<_> = transfers.iter().take(MOST_FLOWS).collect();
+    let described = record.flows.iter();
+    let described: Vec<_> = described
+        .map(|flow| Described { from: &flow.from, to: &flow.to, transfer: &flow.transfer })
+        .collect();
+    let opening = "This test emulated a network path on one computer, sent data over it and measured how fast it arrived.";
+    let mut sentences = vec![opening.to_owned()];
+    sentences.extend(plain_language::sentences(&described));
+    html! {
+        @if let [transfer] = transfers.as_slice() {
+            @let of_transfer = verdict_on(record, transfer);
+            @let why = format!("{}{}", of_transfer.why, repeated(point, record).unwrap_or_default());
+            (Verdict { why, ..of_transfer }.markup())
+            (verdict::bar(transfer, record.expected_bps))
+            (remedies(record))
+        } @else {
+            (summary(std::slice::from_ref(point)).markup())
+            @for (transfer, bar) in shown.iter().zip(verdict::bars(&shown, None)) { (note(transfer.name())) (bar) }
+            (found(record))
+        }
+        (plain_language::paragraph(&sentences))
     }
 }
 
 /// Describes several tests for readers who are not network engineers: how close to the model they came, and where a curve stops rising.
-fn in_plain_language(m: &mut Markup, points: &[Point<'_>], curves: &[Curve<'_, '_>]) {
+fn in_plain_language(points: &[Point<'_>], curves: &[Curve<'_, '_>]) -> Markup {
     let counting = points.iter().filter(|p| p.count(Ending::Valid) > 0).count();
     if counting == 0 {
-        return plain_language::write(
-            m,
-            &[format!("None of {} tests gave a figure that counts.", points.len())],
-        );
+        return plain_language::paragraph(&[format!(
+            "None of {} tests gave a figure that counts.",
+            points.len()
+        )]);
     }
     let without = match points.len() - counting {
         0 => String::new(),
@@ -186,11 +183,11 @@ fn in_plain_language(m: &mut Markup, points: &[Point<'_>], curves: &[Curve<'_, '
         [_] => curve.plain_words(),
         _ => Some(format!("{}: {}", curve.name, lower_first(&curve.plain_words()?))),
     }));
-    plain_language::write(m, &sentences);
+    plain_language::paragraph(&sentences)
 }
 
-/// Writes several points: a table of all first, then each scenario.
-fn several(m: &mut Markup, points: &[Point<'_>]) {
+/// Returns several points: a table of all first, then each scenario.
+fn several(points: &[Point<'_>]) -> Markup {
     let mut verdict = summary(points);
     let mut drawn = Vec::new();
     if points.iter().all(|p| p.scenario == points[0].scenario) {
@@ -202,97 +199,73 @@ fn several(m: &mut Markup, points: &[Point<'_>]) {
             verdict.headline = words.join(" ");
         }
     }
-    verdict.write(m);
-    in_plain_language(m, points, &drawn);
-    overview::table(m, points, "");
     let scenarios: Vec<&[Point<'_>]> = points.chunk_by(|a, b| a.scenario == b.scenario).collect();
-    // With many scenarios, the page shows results, and the charts of each are collapsed.
-    let is_folded = scenarios.len() > 2;
     let mut left = MOST_CASES;
-    for (i, members) in scenarios.iter().enumerate() {
-        let id = format!("s{}", i + 1);
-        let first = &members[0];
-        let title = first.records.first().map_or("", |r| r.title.as_str());
-        let following = scenarios.len() - i - 1;
-        if is_folded {
-            m.element("details", &[("id", &id)], |m| {
-                m.element("summary", &[], |m| {
-                    m.leaf("h2", &[], first.scenario);
-                    m.text(&format!(" {title}"));
-                });
-                scenario(m, members, &mut left, following);
-            });
-        } else {
-            m.leaf("h2", &[("id", &id)], first.scenario);
-            m.leaf("p", &[("class", "lead")], title);
-            m.line();
-            scenario(m, members, &mut left, following);
+    html! {
+        (verdict.markup())
+        (in_plain_language(points, &drawn))
+        (overview::table(points, ""))
+        @for (i, members) in scenarios.iter().enumerate() {
+            @let (id, first) = (format!("s{}", i + 1), &members[0]);
+            @let title = first.records.first().map_or("", |r| r.title.as_str());
+            @let content = scenario(members, &mut left, scenarios.len() - i - 1);
+            // With many scenarios, the page shows results, and the charts of each are collapsed.
+            @if scenarios.len() > 2 {
+                details id=(id) { summary { h2 { (first.scenario) } " " (title) } (content) }
+            } @else {
+                h2 id=(id) { (first.scenario) } p.lead { (title) } "\n" (content)
+            }
+            "\n"
         }
-        m.line();
     }
 }
 
-/// Writes one of several scenarios: its curves, repetitions and some cases, limited by `left`.
-fn scenario(m: &mut Markup, points: &[Point<'_>], left: &mut usize, following: usize) {
+/// Returns one of several scenarios: its curves, repetitions and some cases, limited by `left`.
+fn scenario(points: &[Point<'_>], left: &mut usize, following: usize) -> Markup {
     let curves = curves(points);
-    for curve in curves.iter().take(MOST_CURVES) {
-        if curves.len() > 1 {
-            m.leaf("h3", &[], &curve.name);
-        }
-        curve.goodput_figure().write(m);
-        if let Some(figure) = curve.delay_figure() {
-            figure.write(m);
-        }
-    }
     let known: Vec<bdp_model::sweep::curve::Curve> = curves.iter().filter_map(|c| c.known.clone()).collect();
-    if let Some(memory) = bdp_model::sweep::curve::Memory::of(&known) {
-        let text = format!("Memory {}.", crate::sweep_report::memory_words(&memory, &TEXT));
-        m.leaf("p", &[("class", "note")], &text);
-        m.line();
-    }
-    if curves.len() > MOST_CURVES {
-        let more = curves.len() - MOST_CURVES;
-        m.leaf(
-            "p",
-            &[("class", "note")],
-            &format!("{more} more curves are in the table and in the CSV alone."),
-        );
-    }
-    shared_path::tables(m, points);
-    repetitions::table(m, points);
-    if let Some(figure) = repetitions::figure(points, points[0].scenario) {
-        figure.write(m);
-    }
+    let memory = bdp_model::sweep::curve::Memory::of(&known);
     let chosen = chosen(points, &curves);
     let room = left.saturating_sub(following).min(*left);
     let shown = &chosen[..chosen.len().min(room)];
-    for point in shown {
-        let Some(record) = point.representative() else { continue };
-        let what = varied(point, &TEXT, Some("segment"));
-        if points.len() > 1 {
-            m.leaf("h3", &[], &what);
-        }
-        let model = record.expected_bps.zip(record.expected_by.as_deref());
-        match transfers(record).as_slice() {
-            [transfer] => {
-                let verdict = verdict_on(record, transfer, model);
-                m.leaf("p", &[], &format!("{} {}", verdict.headline, verdict.why));
-                m.append(verdict::bar(transfer, record.expected_bps));
-                remedies(m, record);
-            }
-            _ => found(m, record),
-        }
-        case(m, record, &what);
-    }
     *left -= shown.len();
-    if shown.len() < points.len() && points.len() > 1 {
-        let text = format!(
-            "{} of {} points are drawn one by one; the table and the CSV have all.",
-            shown.len(),
-            points.len()
-        );
-        m.leaf("p", &[("class", "note")], &text);
-        m.line();
+    let (few, all) = (shown.len(), points.len());
+    html! {
+        @for curve in curves.iter().take(MOST_CURVES) {
+            @if curves.len() > 1 { h3 { (curve.name) } }
+            (curve.goodput_chart().figure())
+            @if let Some(chart) = curve.delay_chart() { (chart.figure()) }
+        }
+        @if let Some(memory) = memory {
+            (note(format!("Memory {}.", crate::sweep_report::memory_words(&memory, &TEXT))))
+        }
+        @if let more @ 1.. = curves.len().saturating_sub(MOST_CURVES) {
+            (note(format!("{more} more curves are in the table and in the CSV alone.")))
+        }
+        (shared_path::tables(points))
+        (repetitions::tables(points))
+        @if let Some(chart) = repetitions::chart(points, points[0].scenario) { (chart.figure()) }
+        @for point in shown { (drawn_point(point, all > 1)) }
+        @if few < all && all > 1 {
+            (note(format!("{few} of {all} points are drawn one by one; the table and the CSV have all.")))
+        }
+    }
+}
+
+/// Returns one point of a scenario, named if there are others.
+fn drawn_point(point: &Point<'_>, is_named: bool) -> Markup {
+    let Some(record) = point.representative() else { return Markup::default() };
+    let what = varied(point, &TEXT, Some("segment"));
+    html! {
+        @if is_named { h3 { (what) } }
+        @if let [transfer] = transfers(record).as_slice() {
+            (verdict_on(record, transfer).paragraph())
+            (verdict::bar(transfer, record.expected_bps))
+            (remedies(record))
+        } @else {
+            (found(record))
+        }
+        (case(record, &what))
     }
 }
 
@@ -318,7 +291,8 @@ fn spread<'p, 'a>(points: &[&'p Point<'a>]) -> Vec<&'p Point<'a>> {
 }
 
 /// Returns what limits the only flow of a record: by its finding, or by the known bounds if no rule applies.
-fn verdict_on(record: &Record, transfer: &Transfer<'_>, model: Option<(f64, &str)>) -> Verdict {
+fn verdict_on(record: &Record, transfer: &Transfer<'_>) -> Verdict {
+    let model = record.expected_bps.zip(record.expected_by.as_deref());
     let finding = record.flows.first().and_then(|flow| flow.findings.first());
     match finding.filter(|finding| finding.limit != Limit::Unknown) {
         Some(finding) => verdict::of_finding(&format_bps(transfer.goodput_bps), finding),
@@ -333,78 +307,68 @@ fn repeated(point: &Point<'_>, record: &Record) -> Option<String> {
     Some(format!(" Found {words}."))
 }
 
-/// Writes what limits each of several flows.
-fn found(m: &mut Markup, record: &Record) {
-    for flow in record.flows.iter().take(MOST_FLOWS) {
-        let Some(finding) = flow.findings.first() else { continue };
+/// Returns what limits each of several flows.
+fn found(record: &Record) -> Markup {
+    let found = record.flows.iter().take(MOST_FLOWS).filter_map(|flow| {
         let here = format!("{} → {}, {}", flow.from, flow.to, format_bps(flow.goodput_bps));
-        let verdict = verdict::of_finding(&here, finding);
-        m.leaf("p", &[], &format!("{} {}", verdict.headline, verdict.why));
-        m.line();
-    }
+        Some(verdict::of_finding(&here, flow.findings.first()?))
+    });
+    html! { @for verdict in found { (verdict.paragraph()) } }
 }
 
-fn remedies(m: &mut Markup, record: &Record) {
-    for flow in &record.flows {
-        verdict::further(m, &flow.findings);
-    }
+fn remedies(record: &Record) -> Markup {
+    html! { @for flow in &record.flows { (verdict::further(&flow.findings)) } }
 }
 
 fn transfers(record: &Record) -> Vec<Transfer<'_>> {
     (0..record.flows.len()).filter_map(|i| Transfer::of_flow(record, i)).collect()
 }
 
-/// Writes the charts of one case. Each of several flows has its own round trips; those of a single flow come last.
-fn case(m: &mut Markup, record: &Record, what: &str) {
+/// Returns the charts of one case. Each of several flows has its own round trips; those of a single flow come last.
+fn case(record: &Record, what: &str) -> Markup {
     let transfers = transfers(record);
-    for (flow, transfer) in record.flows.iter().zip(&transfers).take(MOST_FLOWS) {
-        let mut title = transfer.name();
-        if !what.is_empty() {
-            title = format!("{title}, {what}");
-        }
-        if transfers.len() > 1 {
-            m.leaf("h3", &[], &transfer.name());
-        }
-        let own = (transfers.len() > 1).then(|| distribution::figure(&flow.rtt_ns, &title)).flatten();
-        charts(m, transfer, &title, own);
-    }
-    for (flow, transfer) in record.flows.iter().zip(&transfers).take(MOST_FLOWS) {
-        if let Some(udp) = &flow.udp {
-            facts(m, &format!("Datagrams, {}", transfer.name()), &datagrams::rows(udp));
-        }
-    }
-    let flows = record.flows.iter().zip(&transfers).take(MOST_FLOWS);
-    let of_streams = flows.map(|(flow, transfer)| (transfer.name(), flow.stream_goodput_bps.as_slice()));
-    streams::table(m, &of_streams.collect::<Vec<_>>());
+    let flows = || record.flows.iter().zip(&transfers).take(MOST_FLOWS);
+    let is_several = transfers.len() > 1;
+    let of_streams = flows().map(|(flow, transfer)| (transfer.name(), flow.stream_goodput_bps.as_slice()));
     let title = if what.is_empty() { record.scenario.as_str() } else { what };
     let of_all = match record.flows.as_slice() {
         [] => Some(&record.rtt_ns),
         [flow] => Some(&flow.rtt_ns),
         _ => None,
     };
-    if let Some(figure) = of_all.and_then(|rtt| distribution::figure(rtt, title)) {
-        figure.write(m);
-    }
-    for figure in queue::figures(record, title) {
-        figure.write(m);
-    }
-    if transfers.len() > MOST_FLOWS {
-        let more = transfers.len() - MOST_FLOWS;
-        m.leaf("p", &[("class", "note")], &format!("{more} more flows are not drawn."));
+    let of_flow = |transfer: &Transfer<'_>| match what {
+        "" => transfer.name(),
+        _ => format!("{}, {what}", transfer.name()),
+    };
+    html! {
+        @for (flow, transfer) in flows() {
+            @let title = of_flow(transfer);
+            @if is_several { h3 { (transfer.name()) } }
+            (charts(transfer, &title, is_several.then(|| distribution::chart(&flow.rtt_ns, &title)).flatten()))
+        }
+        @for (flow, transfer) in flows() {
+            @if let Some(udp) = &flow.udp {
+                (facts(&format!("Datagrams, {}", transfer.name()), &datagrams::rows(udp)))
+            }
+        }
+        (streams::of_transfers(&of_streams.collect::<Vec<_>>()))
+        @if let Some(chart) = of_all.and_then(|rtt| distribution::chart(rtt, title)) { (chart.figure()) }
+        @for chart in queue::charts(record, title) { (chart.figure()) }
+        @if let more @ 1.. = transfers.len().saturating_sub(MOST_FLOWS) {
+            (note(format!("{more} more flows are not drawn.")))
+        }
     }
 }
 
-/// Writes the charts of one transfer, without the distribution of round trips, which belongs to the path.
-pub(crate) fn charts(m: &mut Markup, transfer: &Transfer<'_>, title: &str, round_trips: Option<Figure<'_>>) {
-    let figures = [
-        timeline::figure(transfer, title),
-        flight::figure(transfer, title),
+/// Returns the charts of one transfer, without the distribution of round trips, which belongs to the path.
+pub(crate) fn charts(transfer: &Transfer<'_>, title: &str, round_trips: Option<Chart>) -> Markup {
+    let charts = [
+        timeline::chart(transfer, title),
+        flight::chart(transfer, title),
         round_trips,
-        time_share::figure(transfer, title),
+        time_share::chart(transfer, title),
     ];
-    for figure in figures.into_iter().flatten() {
-        figure.write(m);
-    }
+    html! { @for chart in charts.into_iter().flatten() { (chart.figure()) } }
 }
 
 /// Number of points with both a model's figure and a valid one.

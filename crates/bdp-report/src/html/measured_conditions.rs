@@ -2,28 +2,20 @@
 
 use bdp_model::measurement::{HostFacts, Measurement};
 use bdp_model::units::format_bps;
+use maud::{Markup, html};
 
+use super::glossary::on_demand;
 use super::measured_table::{Varied, arrow};
-use super::page::{About, facts};
+use super::page::{About, facts, note};
 use crate::caveat;
-use crate::markup::Markup;
 use crate::measurement::{against, in_store, pacing_words, typed};
 use crate::number::percent;
 
-/// Writes both machines, the request, the caveats, and the command that repeats the measurement.
-pub(super) fn write(m: &mut Markup, measurements: &[Varied<'_>], about: &About<'_>) {
-    let Some((_, first)) = measurements.first() else { return };
+/// Returns both machines, the request, the caveats, and the command that repeats the measurement.
+pub(super) fn section(measurements: &[Varied<'_>], about: &About<'_>) -> Markup {
+    let Some((_, first)) = measurements.first() else { return Markup::default() };
     let all: Vec<&Measurement> = measurements.iter().map(|(_, m)| *m).collect();
     let caveats = caveat::said(&all, |caveat| caveat::is_detail(&all, caveat));
-    if !caveats.is_empty() {
-        m.leaf("p", &[], "To know before relying on the figures:");
-        m.element("ul", &[], |m| {
-            for caveat in caveats {
-                m.leaf("li", &[], &caveat);
-            }
-        });
-        m.line();
-    }
     let mut lines: Vec<String> = about.command.map(str::to_owned).into_iter().collect();
     let swept = measurements.iter().any(|(params, _)| *params != measurements[0].0);
     lines.extend(about.run.map(|run| match swept {
@@ -31,16 +23,22 @@ pub(super) fn write(m: &mut Markup, measurements: &[Varied<'_>], about: &About<'
         true => in_store(&format!("bdp compare {run} OTHER"), about.store),
         false => against(first, run, about.store),
     }));
-    m.on_demand("conditions", "Conditions", |m| {
-        if !lines.is_empty() {
-            m.leaf("p", &[("class", "note")], "To repeat it, and to compare another run with it:");
-            m.element("pre", &[], |m| m.leaf("code", &[], &lines.join("\n")));
-            m.line();
+    let content = html! {
+        @if !lines.is_empty() {
+            (note("To repeat it, and to compare another run with it:"))
+            pre { code { (lines.join("\n")) } } "\n"
         }
-        facts(m, "What was asked for", &request(first));
-        facts(m, "Near end", &host(&first.near));
-        facts(m, "Far end", &host(&first.far));
-    });
+        (facts("What was asked for", &request(first)))
+        (facts("Near end", &host(&first.near)))
+        (facts("Far end", &host(&first.far)))
+    };
+    html! {
+        @if !caveats.is_empty() {
+            p { "To know before relying on the figures:" }
+            ul { @for caveat in caveats { li { (caveat) } } } "\n"
+        }
+        (on_demand("conditions", "Conditions", &content))
+    }
 }
 
 fn request(m: &Measurement) -> Vec<(String, String)> {

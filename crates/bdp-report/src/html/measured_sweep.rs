@@ -6,23 +6,24 @@ use bdp_model::measurement::{Direction, Measurement};
 use bdp_model::sweep::measured_curves::{measured_curves, toward};
 use bdp_model::sweep::parameter::{Parameter, Unit};
 use bdp_model::units::format_bps;
+use maud::{Markup, html};
 use serde_json::Value;
 
 use super::curve;
 use super::measured_table::{Columns, Varied, arrow, ends};
+use super::overview::TEXT;
+use super::page::note;
 use super::plain_language;
 use super::sentence::lower_first;
 use super::verdict::Verdict;
-use crate::markup::Markup;
 use crate::number::asked_size;
 use crate::summary::Spread;
 
-/// Writes measurements with varied parameters: a curve for each direction, and the table of all.
-pub(super) fn write(
-    m: &mut Markup,
+/// Returns measurements with varied parameters: a curve for each direction, and the table of all.
+pub(super) fn section(
     all: &[Varied<'_>],
     groups: &[(&BTreeMap<String, Value>, Vec<&Measurement>)],
-) {
+) -> Markup {
     let curves: Vec<curve::Curve<'_, '_>> =
         measured_curves(all).into_iter().filter_map(curve::of_known).collect();
     let failed = all.iter().filter(|(_, m)| m.error.is_some()).count();
@@ -44,7 +45,7 @@ pub(super) fn write(
         });
     }
     let why = if failed > 0 { format!("{failed} measurements failed.") } else { String::new() };
-    Verdict { headline: headline.join(" "), why }.write(m);
+    let verdict = Verdict { headline: headline.join(" "), why };
     let mut sentences = vec![format!(
         "This test repeated a measurement with {} different settings, to find the smallest that reaches nearly all of the speed.",
         groups.len()
@@ -55,40 +56,30 @@ pub(super) fn write(
         let (from, to) = if is_to { (near, far) } else { (far, near) };
         Some(format!("From {from} to {to}, {}", lower_first(&c.plain_words()?)))
     }));
-    plain_language::write(m, &sentences);
-    for drawn in &curves {
-        if curves.len() > 1 {
-            m.leaf("h3", &[], &pointed(&drawn.name));
-        }
-        drawn.goodput_figure().write(m);
-        if let Some(figure) = drawn.delay_figure() {
-            figure.write(m);
-        }
-    }
     let known: Vec<bdp_model::sweep::curve::Curve> = curves.iter().filter_map(|c| c.known.clone()).collect();
-    for (path, memory) in bdp_model::sweep::curve::Memory::by_path(&known) {
-        let words = crate::sweep_report::memory_words(&memory, &super::overview::TEXT);
-        m.leaf("p", &[("class", "note")], &format!("{}: memory {words}.", pointed(&path)));
-    }
+    let memory = bdp_model::sweep::curve::Memory::by_path(&known);
     let columns = Columns::of(all.iter().map(|(_, m)| *m), true);
-    m.element("div", &[("class", "scroll")], |m| {
-        m.element("table", &[], |m| {
-            columns.head(m);
-            m.element("tbody", &[], |m| {
-                for (params, runs) in groups {
-                    let params: Vec<String> =
-                        params.iter().map(|(k, v)| format!("{k} {}", shown(k, v))).collect();
-                    for run in runs {
-                        for direction in &run.directions {
-                            let name = arrow(run, direction.direction);
-                            columns.row(m, &name, &params.join(", "), run, direction);
-                        }
-                    }
-                }
-            });
-        });
-    });
-    m.line();
+    let mut rows = Vec::new();
+    for (params, runs) in groups {
+        let params: Vec<String> = params.iter().map(|(k, v)| format!("{k} {}", shown(k, v))).collect();
+        for (run, direction) in runs.iter().flat_map(|run| run.directions.iter().map(move |d| (run, d))) {
+            rows.push(columns.row(&arrow(run, direction.direction), &params.join(", "), run, direction));
+        }
+    }
+    html! {
+        (verdict.markup())
+        (plain_language::paragraph(&sentences))
+        @for drawn in &curves {
+            @if curves.len() > 1 { h3 { (pointed(&drawn.name)) } }
+            (drawn.goodput_chart().figure())
+            @if let Some(chart) = drawn.delay_chart() { (chart.figure()) }
+        }
+        @for (path, memory) in memory {
+            @let words = crate::sweep_report::memory_words(&memory, &TEXT);
+            (note(format!("{}: memory {words}.", pointed(&path))))
+        }
+        (columns.table(rows))
+    }
 }
 
 /// Returns a value as on the axes: sizes in one notation, however they were typed.

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use bdp_model::measurement::{Direction, DirectionResult, Measurement};
 use bdp_model::units::significant;
+use maud::Markup;
 use serde_json::Value;
 
-use super::page::{head, numbers, words};
-use crate::markup::Markup;
+use super::page::{Heading, numbers, strong, table, words};
 use crate::number::{RateUnit, asked_size, loss, percent, size};
 
 /// A measurement and its varied parameters.
@@ -44,6 +44,9 @@ pub(super) fn arrow(m: &Measurement, way: Direction) -> String {
 /// Number of possible columns.
 const COLUMNS: usize = 11;
 
+/// A row of all columns.
+pub(super) type Cells = [String; COLUMNS];
+
 /// Columns of a table; only those with values.
 pub(super) struct Columns {
     unit: RateUnit,
@@ -77,15 +80,15 @@ impl Columns {
         [true, varied, true, !self.ranges.is_empty(), ceiling, udp, udp, tcp, true, tcp, tcp]
     }
 
-    pub fn head(&self, m: &mut Markup) {
+    fn headings(&self) -> [Heading; COLUMNS] {
         let range = match self.ranges.as_slice() {
             [one] => format!("{} of intervals", one.replace("..", " to ")),
             _ => "of intervals".to_owned(),
         };
-        let all = [
+        [
             words(""),
             words("varied"),
-            numbers(format!("goodput, {}", self.unit.name)),
+            strong(format!("goodput, {}", self.unit.name)),
             numbers(range),
             numbers("of ceiling"),
             numbers("lost"),
@@ -94,42 +97,28 @@ impl Columns {
             numbers("RTT p50 / p95 / p99, ms"),
             numbers("window on the wire"),
             words("window asked"),
-        ];
-        let wanted =
-            all.into_iter().zip(self.wanted()).filter_map(|(heading, wanted)| wanted.then_some(heading));
-        head(m, &wanted.collect::<Vec<_>>());
+        ]
     }
 
-    fn cells(&self, m: &mut Markup, cells: [String; COLUMNS]) {
-        m.element("tr", &[], |m| {
-            for (index, cell) in cells.iter().enumerate().filter(|(index, _)| self.wanted()[*index]) {
-                match index {
-                    0 | 1 | 10 => m.leaf("td", &[], cell),
-                    2 => m.leaf("td", &[("class", "n strong")], cell),
-                    _ => m.leaf("td", &[("class", "n")], cell),
-                }
-            }
-        });
-        m.line();
+    /// Returns the table of these rows.
+    pub fn table(&self, rows: Vec<Cells>) -> Markup {
+        let wanted = self.wanted();
+        let headings =
+            self.headings().into_iter().zip(wanted).filter_map(|(heading, wanted)| wanted.then_some(heading));
+        let shown =
+            |row: Cells| row.into_iter().zip(wanted).filter_map(|(cell, wanted)| wanted.then_some(cell));
+        table("", &headings.collect::<Vec<_>>(), rows.into_iter().map(shown))
     }
 
-    /// Writes the idle round trips.
-    pub fn idle(&self, m: &mut Markup, name: &str, round_trips: String) {
-        let mut cells: [String; COLUMNS] = Default::default();
-        cells[0] = name.to_owned();
-        cells[8] = round_trips;
-        self.cells(m, cells);
+    /// Returns the idle round trips.
+    pub fn idle(name: String, round_trips: String) -> Cells {
+        let mut cells = Cells::default();
+        (cells[0], cells[8]) = (name, round_trips);
+        cells
     }
 
-    /// Writes a direction of a run.
-    pub fn row(
-        &self,
-        m: &mut Markup,
-        name: &str,
-        varied: &str,
-        run: &Measurement,
-        direction: &DirectionResult,
-    ) {
+    /// Returns a direction of a run.
+    pub fn row(&self, name: &str, varied: &str, run: &Measurement, direction: &DirectionResult) -> Cells {
         let dash = || "–".to_owned();
         let unit = self.unit;
         let (udp, window) = (direction.udp.as_ref(), &direction.window);
@@ -139,7 +128,7 @@ impl Columns {
         });
         let share = run.ceiling.as_ref().map(|c| percent(direction.goodput_bps / c.goodput_bps));
         let asked = || if udp.is_some() { dash() } else { "autotuned".to_owned() };
-        let cells = [
+        [
             name.to_owned(),
             varied.to_owned(),
             unit.format(direction.goodput_bps),
@@ -153,8 +142,7 @@ impl Columns {
             }),
             window.on_the_wire_bytes.map_or_else(dash, |bytes| size(bytes as f64)),
             window.asked_bytes.map_or_else(asked, asked_size),
-        ];
-        self.cells(m, cells);
+        ]
     }
 }
 

@@ -7,12 +7,13 @@ use bdp_model::measurement::{Direction, DirectionResult, Measurement};
 use bdp_model::record::RttReport;
 use bdp_model::statistics::median;
 use bdp_model::units::{format_bps, significant};
+use maud::{Markup, html};
 use serde_json::Value;
 
 use super::lab::charts;
 pub use super::measured_table::Varied;
 use super::measured_table::{Columns, arrow, ends, from_to, quantiles};
-use super::page::{About, page};
+use super::page::{About, note, page};
 use super::plain_language::{self, Described};
 use super::repetitions::{self, Row};
 use super::streams;
@@ -20,28 +21,24 @@ use super::transfer::Transfer;
 use super::verdict::{self, Verdict};
 use super::{datagrams, distribution};
 use super::{measured_conditions, measured_sweep};
-use crate::markup::Markup;
 use crate::measurement::latency;
 use crate::number::percent;
 
 /// Returns a self-contained HTML page about measurements.
 pub fn html_of_measurements(measurements: &[Varied<'_>], about: &About<'_>) -> String {
-    let mut m = Markup::default();
     let Some((_, first)) = measurements.first() else {
-        let title = about.begin(&mut m, about.label.unwrap_or("No measurement").to_owned(), []);
-        Verdict { headline: "No measurement has ended yet.".to_owned(), why: String::new() }.write(&mut m);
-        return page(&title, m);
+        let (title, heading) = about.begin(about.label.unwrap_or("No measurement").to_owned(), []);
+        return page(&title, html! { (heading) (Verdict::of("No measurement has ended yet.").markup()) });
     };
     let path = ends(first).join(" – ");
     let own = about.label.or(first.label.as_deref()).map_or(path.clone(), |l| format!("{l}: {path}"));
-    let title = about.begin(&mut m, own, line(first));
+    let (title, heading) = about.begin(own, line(first));
     let groups = groups(measurements);
-    match groups.as_slice() {
-        [(_, runs)] => alike(&mut m, runs),
-        _ => measured_sweep::write(&mut m, measurements, &groups),
-    }
-    measured_conditions::write(&mut m, measurements, about);
-    page(&title, m)
+    let results = match groups.as_slice() {
+        [(_, runs)] => alike(runs),
+        _ => measured_sweep::section(measurements, &groups),
+    };
+    page(&title, html! { (heading) (results) (measured_conditions::section(measurements, about)) })
 }
 
 fn line(m: &Measurement) -> Vec<String> {
@@ -97,58 +94,60 @@ fn typical<'a>(runs: &[&'a Measurement], way: Direction) -> Option<(&'a Measurem
     all.get(middle).copied()
 }
 
-/// Writes the runs of one request: the verdict on each direction, the figures, the charts.
-fn alike(m: &mut Markup, runs: &[&Measurement]) {
+/// Returns the runs of one request: the verdict on each direction, the figures, the charts.
+fn alike(runs: &[&Measurement]) -> Markup {
     let ways = ways(runs);
-    for error in runs.iter().filter_map(|r| r.error.as_deref()) {
-        Verdict { headline: "A measurement failed.".to_owned(), why: error.to_owned() }.write(m);
-    }
     let judged: Vec<_> = ways.iter().filter_map(|&way| typical(runs, way)).collect();
     let transfers: Vec<_> = judged.iter().map(|(run, d)| Transfer::of_direction(run, d)).collect();
     let bars = verdict::bars(&transfers.iter().collect::<Vec<_>>(), None);
-    for ((measurement, direction), bar) in judged.into_iter().zip(bars) {
-        verdict_on(measurement, direction).write(m);
-        m.append(bar);
-        verdict::further(m, &direction.findings);
-    }
-    in_plain_language(m, runs, &ways);
-    figures(m, runs, &ways);
-    let typical: Vec<_> = ways.iter().filter_map(|&way| typical(runs, way)).collect();
-    let of_streams = typical.iter().map(|(run, d)| {
-        let number = if runs.len() > 1 { format!(" #{}", run.repetition) } else { String::new() };
-        (format!("{}{number}", arrow(run, d.direction)), d.stream_goodput_bps.as_slice())
-    });
-    streams::table(m, &of_streams.collect::<Vec<_>>());
+    let of_streams =
+        judged.iter().map(|(run, d)| (numbered(runs, run, d.direction), d.stream_goodput_bps.as_slice()));
     let rows = ways.iter().map(|&way| Row {
         name: runs.first().map(|r| arrow(r, way)).unwrap_or_default(),
         values_bps: runs.iter().filter_map(|r| Some((of(r, way)?.goodput_bps, true))).collect(),
         model_bps: None,
     });
-    if let Some(figure) = repetitions::draw(rows.collect(), "goodput") {
-        figure.write(m);
-    }
-    for (measurement, direction) in typical {
-        let (way, title) = (direction.direction, arrow(measurement, direction.direction));
-        m.leaf("h2", &[("id", way.name())], &title);
-        if runs.len() > 1 {
-            let text = format!(
-                "Run {} of {}, the one whose goodput is the median of this direction.",
-                measurement.repetition,
-                runs.len()
-            );
-            m.leaf("p", &[("class", "note")], &text);
+    html! {
+        @for error in runs.iter().filter_map(|r| r.error.as_deref()) {
+            (Verdict { headline: "A measurement failed.".to_owned(), why: error.to_owned() }.markup())
         }
-        datagrams::of_direction(m, measurement, direction, &title);
-        let idle = direction.rtt_ns.idle.or(measurement.rtt_idle_ns);
-        let round_trips = distribution::figure(&RttReport { idle, ..direction.rtt_ns.clone() }, &title);
-        charts(m, &Transfer::of_direction(measurement, direction), &title, round_trips);
+        @for ((measurement, direction), bar) in judged.iter().zip(bars) {
+            (verdict_on(measurement, direction).markup()) (bar) (verdict::further(&direction.findings))
+        }
+        (in_plain_language(runs, &ways))
+        (figures(runs, &ways))
+        (streams::of_transfers(&of_streams.collect::<Vec<_>>()))
+        @if let Some(chart) = repetitions::of_rows(rows.collect(), "goodput") { (chart.figure()) }
+        @for (measurement, direction) in judged { (details(runs, measurement, direction)) }
+    }
+}
+
+/// Returns the name of a direction, with the run's number if there are several.
+fn numbered(runs: &[&Measurement], run: &Measurement, way: Direction) -> String {
+    let number = if runs.len() > 1 { format!(" #{}", run.repetition) } else { String::new() };
+    format!("{}{number}", arrow(run, way))
+}
+
+/// Returns the charts of one direction.
+fn details(runs: &[&Measurement], measurement: &Measurement, direction: &DirectionResult) -> Markup {
+    let (way, title) = (direction.direction, arrow(measurement, direction.direction));
+    let idle = direction.rtt_ns.idle.or(measurement.rtt_idle_ns);
+    let round_trips = distribution::chart(&RttReport { idle, ..direction.rtt_ns.clone() }, &title);
+    let (repetition, all) = (measurement.repetition, runs.len());
+    html! {
+        h2 id=(way.name()) { (title) }
+        @if all > 1 {
+            (note(format!("Run {repetition} of {all}, the one whose goodput is the median of this direction.")))
+        }
+        (datagrams::of_direction(measurement, direction, &title))
+        (charts(&Transfer::of_direction(measurement, direction), &title, round_trips))
     }
 }
 
 /// Describes, for readers who are not network engineers, the measurement, what limits each direction and what to do.
-fn in_plain_language(m: &mut Markup, runs: &[&Measurement], ways: &[Direction]) {
+fn in_plain_language(runs: &[&Measurement], ways: &[Direction]) -> Markup {
     let all: Vec<_> = ways.iter().filter_map(|&way| typical(runs, way)).collect();
-    let [(first, _), ..] = all.as_slice() else { return };
+    let [(first, _), ..] = all.as_slice() else { return Markup::default() };
     let [near, far] = ends(first);
     let described: Vec<_> = all
         .iter()
@@ -169,7 +168,7 @@ fn in_plain_language(m: &mut Markup, runs: &[&Measurement], ways: &[Direction]) 
         sentences.push(format!("It ran {} times; the figures are medians.", runs.len()));
     }
     sentences.extend(plain_language::sentences(&described));
-    plain_language::write(m, &sentences);
+    plain_language::paragraph(&sentences)
 }
 
 /// Returns the verdict on a direction from its finding, or only figures without one.
@@ -196,40 +195,27 @@ fn idle(runs: &[&Measurement]) -> Option<(String, String)> {
     (all > 0).then(|| (name, quantiles(shown)))
 }
 
-/// Writes the terminal's table: the idle path, and each direction of each run.
-fn figures(m: &mut Markup, runs: &[&Measurement], ways: &[Direction]) {
+/// Returns the terminal's table: the idle path, and each direction of each run.
+fn figures(runs: &[&Measurement], ways: &[Direction]) -> Markup {
     let columns = Columns::of(runs.iter().copied(), false);
-    m.element("div", &[("class", "scroll")], |m| {
-        m.element("table", &[], |m| {
-            columns.head(m);
-            m.element("tbody", &[], |m| {
-                if let Some((name, round_trips)) = idle(runs) {
-                    columns.idle(m, &name, round_trips);
-                }
-                for &way in ways {
-                    for run in runs {
-                        let Some(direction) = of(run, way) else { continue };
-                        let number =
-                            if runs.len() > 1 { format!(" #{}", run.repetition) } else { String::new() };
-                        columns.row(m, &format!("{}{number}", arrow(run, way)), "", run, direction);
-                    }
-                }
-            });
-        });
-    });
+    let mut rows: Vec<_> =
+        idle(runs).into_iter().map(|(name, round_trips)| Columns::idle(name, round_trips)).collect();
     for &way in ways {
-        let Some((run, direction)) = typical(runs, way) else { continue };
-        if let Some(words) = latency::in_words(direction) {
-            m.leaf("p", &[("class", "note")], &format!("{}: {words}.", arrow(run, way)));
+        let measured = runs.iter().filter_map(|run| Some((run, of(run, way)?)));
+        rows.extend(
+            measured.map(|(run, direction)| columns.row(&numbered(runs, run, way), "", run, direction)),
+        );
+    }
+    let latencies = ways.iter().filter_map(|&way| {
+        let (run, direction) = typical(runs, way)?;
+        Some(format!("{}: {}.", arrow(run, way), latency::in_words(direction)?))
+    });
+    html! {
+        (columns.table(rows))
+        @for words in latencies { (note(words)) }
+        @if let Some(ceiling) = runs.iter().find_map(|r| r.ceiling.as_ref()) {
+            @let goodput = format_bps(ceiling.goodput_bps);
+            (note(format!("Ceiling {goodput} from {}; the path may allow less.", ceiling.by)))
         }
     }
-    if let Some(ceiling) = runs.iter().find_map(|r| r.ceiling.as_ref()) {
-        let text = format!(
-            "Ceiling {} from {}; the path may allow less.",
-            format_bps(ceiling.goodput_bps),
-            ceiling.by
-        );
-        m.leaf("p", &[("class", "note")], &text);
-    }
-    m.line();
 }

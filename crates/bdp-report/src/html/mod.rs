@@ -36,4 +36,4 @@ pub(crate) use curve::{Curve, curves, of_known};
 pub use lab::html;
 pub use measurement::html_of_measurements;
 pub use page::About;
-pub(crate) use page::{Drawn, Figure, Sign};
+pub(crate) use page::printable;

@@ -1,9 +1,11 @@
 //! The page around the charts: head, style sheet, figures with captions, tables.
 
+use bdp_model::plain::is_command;
+use maud::{DOCTYPE, Markup, PreEscaped, Render, html};
+
 use super::glossary::glossary;
 use super::patterns;
-use crate::markup::Markup;
-use crate::svg::{Chart, number};
+use crate::chart::{Drawing, number};
 
 /// Information about a run besides its records.
 #[derive(Debug, Clone, Copy, Default)]
@@ -27,33 +29,26 @@ pub struct About<'a> {
 }
 
 impl About<'_> {
-    /// Starts a page with its title (`otherwise` if the author chose none), the note, and a line of facts. Returns
-    /// the title.
+    /// Returns the title of a page (`otherwise` if the author chose none), and its beginning: title, note, and a line of facts.
     pub(crate) fn begin(
         &self,
-        m: &mut Markup,
         otherwise: String,
         further: impl IntoIterator<Item = String>,
-    ) -> String {
-        let title = self.heading(m, otherwise);
-        m.leaf("p", &[("class", "facts")], &self.line(further));
-        m.line();
-        title
+    ) -> (String, Markup) {
+        let (title, heading) = self.heading(otherwise);
+        (title, html! { (heading) p.facts { (self.line(further)) } "\n" })
     }
 
-    /// Writes title and note; returns the title.
-    pub(crate) fn heading(&self, m: &mut Markup, otherwise: String) -> String {
+    /// Returns the title, and title and note as elements.
+    pub(crate) fn heading(&self, otherwise: String) -> (String, Markup) {
         let title = self.title.map_or(otherwise, str::to_owned);
-        m.leaf("h1", &[], &title);
-        m.line();
         // A paragraph for each block of lines separated by an empty line.
-        for paragraph in self.note.into_iter().flat_map(|note| note.split("\n\n")) {
-            if !paragraph.trim().is_empty() {
-                m.leaf("p", &[("class", "authors-note")], paragraph.trim());
-                m.line();
-            }
-        }
-        title
+        let notes = self.note.into_iter().flat_map(|note| note.split("\n\n")).map(str::trim);
+        let heading = html! {
+            h1 { (title) } "\n"
+            @for paragraph in notes.filter(|note| !note.is_empty()) { p.authors-note { (paragraph) } "\n" }
+        };
+        (title, heading)
     }
 
     /// Returns the facts in a line.
@@ -79,210 +74,153 @@ pub(crate) fn page(title: &str, body: Markup) -> String {
     page_with(None, title, body)
 }
 
-/// Returns a complete page with a script at its end.
+/// Returns a complete page with a script at its end. It is well-formed XML, so that void elements have a slash.
 pub(crate) fn page_with(script: Option<Script>, title: &str, body: Markup) -> String {
-    let mut policy = "default-src 'none'; style-src 'unsafe-inline'".to_owned();
-    if let Some(Script { sha256, .. }) = script {
-        policy.push_str(&format!("; script-src 'sha256-{sha256}'"));
-    }
-    let mut m = Markup::default();
-    m.verbatim("<!DOCTYPE html>\n");
-    m.element("html", &[("lang", "en"), ("xmlns", "http://www.w3.org/1999/xhtml")], |m| {
-        m.line();
-        m.element("head", &[], |m| {
-            m.void("meta", &[("charset", "utf-8")]);
-            m.void("meta", &[("name", "viewport"), ("content", "width=device-width, initial-scale=1")]);
-            m.void("meta", &[("name", "color-scheme"), ("content", "light dark")]);
-            m.void(
-                "meta",
-                &[("name", "generator"), ("content", concat!("bdp ", env!("CARGO_PKG_VERSION")))],
-            );
-            // Prevents loading of anything that slipped through.
-            m.void(
-                "meta",
-                &[("http-equiv", "Content-Security-Policy"), ("content", &policy)],
-            );
-            m.line();
-            m.leaf("title", &[], title);
-            m.line();
-            m.element("style", &[], |m| m.verbatim(include_str!("style.css")));
-            m.line();
-        });
-        m.line();
-        m.element("body", &[], |m| {
-            m.line();
-            let glossary = glossary(&body);
-            patterns::write(m, &body);
-            m.append(body);
-            m.append(glossary);
-            m.element("footer", &[], |m| {
-                m.text(concat!(
-                    "Written by bdp ",
-                    env!("CARGO_PKG_VERSION"),
-                    ". Rates in bit/s with decimal prefixes, sizes in bytes with binary ones (1 KiB = 1024). Medians \
-                     unless said otherwise; INVALID attempts enter none."
-                ));
-            });
-            if let Some(Script { text, .. }) = script {
-                m.line();
-                m.element("script", &[], |m| m.verbatim(text));
+    let allowed =
+        script.map_or_else(String::new, |script| format!("; script-src 'sha256-{}'", script.sha256));
+    let policy = format!("default-src 'none'; style-src 'unsafe-inline'{allowed}");
+    let meta = |attribute: &str, name: &str, content: &str| {
+        PreEscaped(format!("<meta {attribute}=\"{name}\" content=\"{content}\"/>"))
+    };
+    printable(html! {
+        (DOCTYPE) "\n"
+        html lang="en" xmlns="http://www.w3.org/1999/xhtml" {
+            head {
+                (PreEscaped("<meta charset=\"utf-8\"/>"))
+                (meta("name", "viewport", "width=device-width, initial-scale=1"))
+                (meta("name", "color-scheme", "light dark"))
+                (meta("name", "generator", concat!("bdp ", env!("CARGO_PKG_VERSION"))))
+                // Prevents loading of anything that slipped through.
+                (meta("http-equiv", "Content-Security-Policy", &policy)) "\n"
+                title { (title) } "\n"
+                style { (PreEscaped(include_str!("style.css"))) } "\n"
             }
-        });
-    });
-    m.line();
-    m.into_string()
-}
-
-/// Sign of a key, as in the chart.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Sign {
-    /// A line of this class.
-    Line(&'static str),
-    /// A dot of this class.
-    Dot(&'static str),
-    /// A dot on a line of these classes.
-    DotOnLine(&'static str, &'static str),
-    /// A filled area of this class.
-    Field(&'static str),
-    /// A cross.
-    Cross,
-    /// A short upright mark.
-    Tick(&'static str),
-}
-
-/// A chart with caption, key and notes.
-pub(crate) struct Figure<'a> {
-    pub title: &'a str,
-    pub keys: Vec<(Sign, String)>,
-    pub notes: Vec<String>,
-    pub chart: Drawn,
-}
-
-/// A chart, as shapes or, if it has parts of its own, as elements.
-pub(crate) enum Drawn {
-    Chart(Chart),
-    Markup(Markup),
-}
-
-impl From<Chart> for Drawn {
-    fn from(chart: Chart) -> Self {
-        Self::Chart(chart)
-    }
-}
-
-impl From<Markup> for Drawn {
-    fn from(markup: Markup) -> Self {
-        Self::Markup(markup)
-    }
-}
-
-impl Figure<'_> {
-    /// Writes the figure.
-    pub fn write(self, m: &mut Markup) {
-        m.element("figure", &[], |m| {
-            m.element("figcaption", &[], |m| {
-                m.leaf("h3", &[], self.title);
-                if !self.keys.is_empty() {
-                    m.element("ul", &[("class", "keys")], |m| {
-                        for (sign, meaning) in &self.keys {
-                            m.element("li", &[], |m| {
-                                sign.write(m);
-                                m.leaf("span", &[], meaning);
-                            });
-                        }
-                    });
+            body {
+                "\n"
+                (patterns::used(&body.0)) (body) (glossary(&body.0))
+                footer {
+                    "Written by bdp " (env!("CARGO_PKG_VERSION"))
+                    ". Rates in bit/s with decimal prefixes, sizes in bytes with binary ones (1 KiB = 1024). Medians "
+                    "unless said otherwise; INVALID attempts enter none."
                 }
-                for note in self.notes.iter().filter(|n| !n.is_empty()) {
-                    m.leaf("p", &[], note);
-                }
-            });
-            m.append(match self.chart {
-                Drawn::Chart(chart) => chart.into_markup(),
-                Drawn::Markup(markup) => markup,
-            });
-        });
-        m.line();
-    }
-}
-
-impl Sign {
-    fn write(self, m: &mut Markup) {
-        let svg = [("viewBox", "0 0 24 12"), ("aria-hidden", "true")];
-        m.element("svg", &svg, |m| {
-            let dot = |m: &mut Markup, class| {
-                m.void("circle", &[("class", class), ("cx", "12"), ("cy", "6"), ("r", "3.2")]);
-            };
-            match self {
-                Self::Line(class) => m.void("path", &[("class", class), ("d", "M0 6H24")]),
-                Self::Dot(class) => dot(m, class),
-                Self::DotOnLine(line, class) => {
-                    m.void("path", &[("class", line), ("d", "M0 6H24")]);
-                    dot(m, class);
-                }
-                Self::Field(class) => m.void(
-                    "rect",
-                    &[("class", class), ("x", "2"), ("y", "1"), ("width", "20"), ("height", "10")],
-                ),
-                Self::Cross => m.void("path", &[("class", "cross"), ("d", "M8 2L16 10M8 10L16 2")]),
-                Self::Tick(class) => m.void("path", &[("class", class), ("d", "M12 1V11")]),
+                @if let Some(Script { text, .. }) = script { "\n" script { (PreEscaped(text)) } }
             }
-        });
-    }
+        }
+        "\n"
+    })
+}
+
+/// Returns markup as text, with U+FFFD in place of characters excluded by XML 1.0 (section 2.2), and those that change
+/// text direction (Unicode Technical Report 36, section 2.2). None of them is in bdp's own markup.
+pub(crate) fn printable(markup: Markup) -> String {
+    let is_bad = |c: char| is_command(c) && !matches!(c, '\n' | '\t');
+    markup.into_string().replace(is_bad, "\u{fffd}")
 }
 
 /// A column of a table.
 pub(crate) struct Heading {
     pub text: String,
-    /// Whether the column holds numbers.
-    pub number: bool,
+    /// Classes of its cells: `n` for numbers.
+    pub class: Option<&'static str>,
 }
 
 /// Returns a heading over words.
-pub(crate) fn words(text: &str) -> Heading {
-    Heading { text: text.to_owned(), number: false }
+pub(crate) fn words(text: impl Into<String>) -> Heading {
+    Heading { text: text.into(), class: None }
 }
 
 /// Returns a heading over numbers.
 pub(crate) fn numbers(text: impl Into<String>) -> Heading {
-    Heading { text: text.into(), number: true }
+    Heading { text: text.into(), class: Some("n") }
 }
 
-/// Writes the head of a table.
-pub(crate) fn head(m: &mut Markup, headings: &[Heading]) {
-    m.element("thead", &[], |m| {
-        m.element("tr", &[], |m| {
-            for heading in headings {
-                let class = if heading.number { "n" } else { "w" };
-                m.leaf("th", &[("class", class), ("scope", "col")], &heading.text);
-            }
-        });
-    });
-    m.line();
+/// Returns a heading over the most important numbers.
+pub(crate) fn strong(text: impl Into<String>) -> Heading {
+    Heading { text: text.into(), class: Some("n strong") }
 }
 
-/// Writes a small drawing within a line or a cell.
-pub(crate) fn inline(m: &mut Markup, [width, height]: [f64; 2], label: &str, draw: impl FnOnce(&mut Markup)) {
-    let view = format!("0 0 {} {}", number(width), number(height));
-    m.element("svg", &[("viewBox", &view), ("role", "img"), ("aria-label", label)], draw);
+/// Returns a table with these rows of cells.
+pub(crate) fn table<T: Render>(
+    caption: &str,
+    headings: &[Heading],
+    rows: impl IntoIterator<Item = impl IntoIterator<Item = T>>,
+) -> Markup {
+    let rows = rows.into_iter().map(|row| html! { tr { (cells(headings, row)) } "\n" });
+    table_of(caption, headings, html! { @for row in rows { (row) } })
 }
 
-/// Writes facts in two columns, name and value; those without a value are omitted.
-pub(crate) fn facts(m: &mut Markup, caption: &str, rows: &[(String, String)]) {
-    if rows.iter().all(|(_, value)| value.is_empty()) {
-        return;
-    }
-    m.element("div", &[("class", "scroll")], |m| {
-        m.element("table", &[("class", "plain")], |m| {
-            m.leaf("caption", &[], caption);
-            m.element("tbody", &[], |m| {
-                for (name, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
-                    m.element("tr", &[], |m| {
-                        m.leaf("td", &[], name);
-                        m.leaf("td", &[], value);
-                    });
+/// Returns a table with this body.
+pub(crate) fn table_of(caption: &str, headings: &[Heading], body: Markup) -> Markup {
+    html! {
+        div.scroll {
+            table {
+                @if !caption.is_empty() { caption { (caption) } }
+                thead {
+                    tr {
+                        @for heading in headings {
+                            th class=[heading.class] scope="col" { (heading.text) }
+                        }
+                    }
                 }
-            });
-        });
-    });
-    m.line();
+                "\n"
+                tbody { (body) }
+            }
+        }
+        "\n"
+    }
+}
+
+/// Returns the cells of a row.
+pub(crate) fn cells<T: Render>(headings: &[Heading], row: impl IntoIterator<Item = T>) -> Markup {
+    html! { @for (cell, heading) in row.into_iter().zip(headings) { td class=[heading.class] { (cell) } } }
+}
+
+/// Returns text as a cell.
+pub(crate) fn text(text: impl Render) -> Markup {
+    html! { (text) }
+}
+
+/// Returns a remark in small type.
+pub(crate) fn note(text: impl Render) -> Markup {
+    html! { p.note { (text) } "\n" }
+}
+
+/// Returns a small drawing within a line or a cell.
+pub(crate) fn inline([width, height]: [f64; 2], label: &str, drawing: &Drawing) -> Markup {
+    html! {
+        svg viewBox={ "0 0 " (number(width)) " " (number(height)) } role="img" aria-label=(label) {
+            @for shape in drawing.shapes() { (shape) }
+        }
+    }
+}
+
+/// Returns facts in two columns, name and value; those without a value are omitted.
+pub(crate) fn facts(caption: &str, rows: &[(String, String)]) -> Markup {
+    let rows: Vec<_> = rows.iter().filter(|(_, value)| !value.is_empty()).collect();
+    html! {
+        @if !rows.is_empty() {
+            div.scroll {
+                table.plain {
+                    caption { (caption) }
+                    tbody { @for (name, value) in rows { tr { td { (name) } td { (value) } } } }
+                }
+            }
+            "\n"
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_from_outside_stays_text() {
+        let hostile = "</p><script>alert('1')</script>\" onload=\"x\u{1b}[2J\u{202e}&amp;";
+        let text = printable(html! { p title=(hostile) { (hostile) } });
+        assert_eq!(text.matches('<').count(), 2, "{text}");
+        assert_eq!(text.split('>').next().unwrap().matches('"').count(), 2, "{text}");
+        assert!(!text.contains('\u{1b}') && !text.contains('\u{202e}'), "{text}");
+        assert!(text.contains("&amp;amp;"), "{text}");
+    }
 }

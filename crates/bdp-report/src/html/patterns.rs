@@ -1,9 +1,9 @@
 //! Colours and patterns of the sender's time states: a colour for each kind of state, and a pattern for each state.
 
 use bdp_model::facts::TimeState;
+use maud::{Markup, html};
 
-use crate::markup::Markup;
-use crate::svg::number;
+use crate::chart::number;
 
 /// Shape drawn on a tile in the paper's colour.
 enum Upon {
@@ -72,43 +72,28 @@ const PATTERNS: [(TimeState, &str, f64, &str, Upon); 22] = [
     (TimeState::Nagle, "fill-model", 6.0, "rotate(45)", Upon::Lines("M0 3H6")),
 ];
 
-/// Writes the patterns if a page needs any, once for all charts.
-pub(crate) fn write(m: &mut Markup, page: &Markup) {
+/// Returns the patterns if a page needs any, once for all charts.
+pub(crate) fn used(page: &str) -> Markup {
     if !PATTERNS.iter().any(|pattern| page.contains(class(pattern.0))) {
-        return;
+        return Markup::default();
     }
-    let svg = [
-        ("viewBox", "0 0 16 16"),
-        ("width", "0"),
-        ("height", "0"),
-        ("class", "patterns"),
-        ("aria-hidden", "true"),
-    ];
-    m.element("svg", &svg, |m| {
-        for (state, colour, side, turned, upon) in &PATTERNS {
-            let (id, [side, middle, radius]) = (class(*state), [*side, side / 2.0, side / 4.0].map(number));
-            let all = [
-                ("id", id),
-                ("width", &*side),
-                ("height", &side),
-                ("patternUnits", "userSpaceOnUse"),
-                ("patternTransform", turned),
-            ];
-            let given = if turned.is_empty() { &all[..4] } else { &all[..] };
-            m.element("pattern", given, |m| {
-                m.void("rect", &[("class", colour), ("width", &side), ("height", &side)]);
-                match upon {
-                    Upon::Lines(d) => m.void("path", &[("class", "upon"), ("d", d)]),
-                    Upon::Bars(d) => m.void("path", &[("class", "upon bars"), ("d", d)]),
-                    Upon::Dot => {
-                        let circle = [("class", "dot"), ("cx", &*middle), ("cy", &middle), ("r", &radius)];
-                        m.void("circle", &circle);
+    html! {
+        svg viewBox="0 0 16 16" width="0" height="0" class="patterns" aria-hidden="true" {
+            @for (state, colour, side, turned, upon) in &PATTERNS {
+                @let (turned, middle) = ((!turned.is_empty()).then_some(turned), number(side / 2.0));
+                pattern id=(class(*state)) width=(number(*side)) height=(number(*side)) patternUnits="userSpaceOnUse"
+                    patternTransform=[turned] {
+                    rect class=(colour) width=(number(*side)) height=(number(*side)) {}
+                    @match upon {
+                        Upon::Lines(d) => { path class="upon" d=(d) {} }
+                        Upon::Bars(d) => { path class="upon bars" d=(d) {} }
+                        Upon::Dot => { circle class="dot" cx=(middle) cy=(middle) r=(number(side / 4.0)) {} }
                     }
                 }
-            });
+            }
         }
-    });
-    m.line();
+        "\n"
+    }
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 use bdp_model::finding::threshold::NOTICEABLE_DELAY;
 use bdp_model::record::{RttReport, Transfer};
 use bdp_model::units::format_bps;
+use maud::{Markup, html};
 
 use crate::finding::reason;
-use crate::markup::Markup;
 use crate::number::three_digits;
 
 /// Most transfers described individually.
@@ -21,13 +21,9 @@ pub(crate) struct Described<'a> {
     pub transfer: &'a Transfer,
 }
 
-/// Writes the paragraph.
-pub(crate) fn write(m: &mut Markup, sentences: &[String]) {
-    m.element("p", &[("class", "plain-language")], |m| {
-        m.leaf("b", &[], "In plain language.");
-        m.text(&format!(" {}", sentences.join(" ")));
-    });
-    m.line();
+/// Returns the paragraph.
+pub(crate) fn paragraph(sentences: &[String]) -> Markup {
+    html! { p.plain-language { b { "In plain language." } " " (sentences.join(" ")) } "\n" }
 }
 
 /// Returns sentences on transfers: the speed of each, its reason, the remedy, and response times meanwhile, without

@@ -2,64 +2,45 @@
 
 use bdp_model::probes::{ProbeOutcome, ProbePoint, ProbeSeries};
 
-use super::page::Sign;
-use super::series::{Thinned, thin};
+use super::series::{largest, thin};
+use crate::chart::{Axis, Marks, Panel, Series, Unit};
 use crate::number::three_digits;
-use crate::svg::{Axis, Drawing, Frame};
 
 /// Most round trips drawn.
 const MOST: usize = 600;
-const DOT: f64 = 1.7;
 
-/// Vertical positions: round trips from bottom to top, and ticks.
-pub(crate) struct Place {
-    pub(crate) round_trips: [f64; 2],
-    pub(crate) ticks: [f64; 2],
-}
+/// Height of ticks between panels.
+pub(super) const STRIP: f64 = 10.0;
 
-/// Draws the probes within the axis.
-pub(crate) fn draw(
-    drawing: &mut Drawing,
-    series: &ProbeSeries,
-    x: Axis,
-    (place, plain): (&Place, fn(f64) -> String),
-    keys: &mut Vec<(Sign, String)>,
-    notes: &mut Vec<String>,
-) {
+/// Returns the panels of probes within the axis.
+pub(super) fn panels(series: &ProbeSeries, x: &Axis, notes: &mut Vec<String>) -> Vec<Panel> {
     let seconds = |point: &ProbePoint| point.counts_from_ns() as f64 / 1e9;
     let shown: Vec<&ProbePoint> = series.points.iter().filter(|point| x.holds(seconds(point))).collect();
     let answered: Vec<[f64; 2]> =
         shown.iter().filter_map(|point| Some([seconds(point), point.rtt_ns()? as f64 / 1e6])).collect();
-    let largest = answered.iter().map(|point| point[1]).fold(0.0, f64::max);
-    let frame = Frame { x, y: Axis::from_zero(largest, place.round_trips) };
-    if largest > 0.0 {
-        frame.rules(drawing, &frame.y.ticks(3), "ms", plain);
+    let top = largest(&answered);
+    let thinned = thin(&answered, MOST);
+    if thinned.stride > 1 {
+        notes.push(format!("Of each {} probes, the quickest and the slowest.", thinned.stride));
     }
-    let Thinned { points, stride } = thin(&answered, MOST);
-    for [at, ms] in points {
-        drawing.dot(frame.at(at, ms), DOT, "third-dot");
-    }
-    keys.push((
-        Sign::Dot("third-dot"),
-        format!("round trip of a probe, {} ms at the most", three_digits(largest)),
-    ));
-    if stride > 1 {
-        notes.push(format!("Of each {stride} probes, the quickest and the slowest."));
-    }
-    let of = |wanted: fn(&ProbeOutcome) -> bool| -> Vec<f64> {
-        shown.iter().filter(|point| wanted(&point.outcome)).map(|point| x.at(seconds(point))).collect()
+    let name = format!("round trip of a probe, {} ms at the most", three_digits(top));
+    let dots = Series::new("third-dot", name, Marks::Dots(1.7, thinned.points));
+    let of = |wanted: fn(&ProbeOutcome) -> bool, class, what: &str| {
+        let at = shown.iter().filter(|point| wanted(&point.outcome)).map(|point| seconds(point));
+        let at: Vec<f64> = at.collect();
+        (!at.is_empty()).then(|| Series::new(class, format!("{what} ({})", at.len()), Marks::Upright(at)))
     };
-    let lost = of(|outcome| matches!(outcome, ProbeOutcome::Lost { .. } | ProbeOutcome::Unsent));
-    let under_way = of(|outcome| matches!(outcome, ProbeOutcome::InFlight { .. }));
-    for (ticks, class, what) in [
-        (lost, "tick-mark", "probe lost"),
-        (under_way, "hollow-line", "probe still under way when the test ended"),
-    ] {
-        for &at in &ticks {
-            drawing.line([at, place.ticks[0]], [at, place.ticks[1]], class);
-        }
-        if !ticks.is_empty() {
-            keys.push((Sign::Tick(class), format!("{what} ({})", ticks.len())));
-        }
+    let is_lost =
+        |outcome: &ProbeOutcome| matches!(outcome, ProbeOutcome::Lost { .. } | ProbeOutcome::Unsent);
+    let is_under_way = |outcome: &ProbeOutcome| matches!(outcome, ProbeOutcome::InFlight { .. });
+    let ticks = [
+        of(is_lost, "tick-mark", "probe lost"),
+        of(is_under_way, "hollow-line", "probe still under way when the test ended"),
+    ];
+    let mut panels = vec![Panel::new(Axis::from_zero(top, Unit::MILLISECONDS, 3), 100.0, vec![dots])];
+    let ticks: Vec<Series> = ticks.into_iter().flatten().collect();
+    if !ticks.is_empty() {
+        panels.push(Panel::strip(STRIP, ticks));
     }
+    panels
 }

@@ -2,11 +2,8 @@
 
 use bdp_model::sweep::curve as model;
 use bdp_model::sweep::parameter::{self, Parameter, Unit};
-use bdp_model::units::{Nanos, format_bps};
 use serde_json::Value;
 
-use super::flight::size_label;
-use super::timeline::plain;
 use crate::summary::Point;
 
 /// Fewest points of a curve.
@@ -45,14 +42,7 @@ impl Quantity {
     }
 
     pub fn label(&self, value: f64) -> String {
-        match self.unit {
-            Unit::Bytes => size_label(value),
-            Unit::BitsPerSecond => format_bps(value),
-            Unit::Nanoseconds => Nanos(value.max(0.0) as u64).to_string(),
-            Unit::Share => format!("{} %", plain(value * 100.0)),
-            Unit::Packets => format!("{} {}", plain(value), if value == 1.0 { "packet" } else { "packets" }),
-            Unit::Number => plain(value),
-        }
+        crate::chart::Unit::from(self.unit).label(value)
     }
 
     pub fn words(&self, on_the_wire: bool) -> String {

@@ -29,6 +29,11 @@ pub(crate) fn thin(points: &[[f64; 2]], most: usize) -> Thinned {
     Thinned { points: kept, stride }
 }
 
+/// Returns the largest value of points.
+pub(crate) fn largest(points: &[[f64; 2]]) -> f64 {
+    points.iter().map(|point| point[1]).fold(0.0, f64::max)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,33 +1,22 @@
 //! Goodput of each stream of a transfer, if there are several.
 
-use super::page::{head, numbers, words};
-use crate::markup::Markup;
+use maud::Markup;
+
+use super::page::{numbers, table, words};
 use crate::measurement::stream_rows;
 use crate::number::RateUnit;
 
-/// Writes a table with a column for each named transfer; nothing if none has several streams.
-pub(crate) fn table(m: &mut Markup, transfers: &[(String, &[f64])]) {
+/// Returns a table with a column for each named transfer; nothing if none has several streams.
+pub(crate) fn of_transfers(transfers: &[(String, &[f64])]) -> Markup {
     let rates: Vec<&[f64]> = transfers.iter().map(|(_, rates)| *rates).collect();
-    let Some((names, columns)) = stream_rows(&rates, false) else { return };
+    let Some((names, columns)) = stream_rows(&rates, false) else { return Markup::default() };
     let unit = RateUnit::fitting(rates.iter().flat_map(|rates| rates.iter().copied()));
-    let heads = transfers.iter().map(|(name, _)| numbers(format!("{name}, {}", unit.name)));
-    m.element("div", &[("class", "scroll")], |m| {
-        m.element("table", &[], |m| {
-            m.leaf("caption", &[], "Goodput of each stream");
-            head(m, &[words("stream")].into_iter().chain(heads).collect::<Vec<_>>());
-            m.element("tbody", &[], |m| {
-                for (row, name) in names.iter().enumerate() {
-                    m.element("tr", &[], |m| {
-                        m.leaf("td", &[], name);
-                        for column in &columns {
-                            let rate =
-                                column.get(row).map_or_else(|| "–".to_owned(), |&bps| unit.format(bps));
-                            m.leaf("td", &[("class", "n")], &rate);
-                        }
-                    });
-                }
-            });
-        });
+    let mut heads = vec![words("stream")];
+    heads.extend(transfers.iter().map(|(name, _)| numbers(format!("{name}, {}", unit.name))));
+    let rows = names.into_iter().enumerate().map(|(row, name)| {
+        let rate =
+            |column: &Vec<f64>| column.get(row).map_or_else(|| "–".to_owned(), |&bps| unit.format(bps));
+        std::iter::once(name).chain(columns.iter().map(rate)).collect::<Vec<String>>()
     });
-    m.line();
+    table("Goodput of each stream", &heads, rows)
 }

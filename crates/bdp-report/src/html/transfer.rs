@@ -6,6 +6,7 @@ use bdp_model::probes::ProbeSeries;
 use bdp_model::record::{self, ReceiverSample, Record, SenderSample};
 
 use super::measured_table::from_to;
+use crate::chart::{Marks, Series};
 
 /// Minimum length of a goodput interval in round trips.
 const ROUND_TRIPS: u64 = 4;
@@ -108,6 +109,13 @@ impl<'a> Transfer<'a> {
     /// Returns `near → far`.
     pub fn name(&self) -> String {
         format!("{} → {}", self.from, self.to)
+    }
+
+    /// Returns the time at the start that is not in the figures as an area; none without such a time, as no reading is at the
+    /// first byte itself.
+    pub fn omitted(&self, name: &str) -> Option<Series> {
+        let end = self.omit_ns as f64 / 1e9;
+        (end > 0.0).then(|| Series::new("shade", name, Marks::Band([0.0, end])))
     }
 
     /// Returns intervals as start, end (seconds) and goodput, at most `most`, none much shorter than [`ROUND_TRIPS`] round trips:

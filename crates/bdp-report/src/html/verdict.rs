@@ -5,13 +5,14 @@ use bdp_model::finding::Finding;
 use bdp_model::finding::threshold::{AT_CEILING, EXCEEDED, REACHED};
 use bdp_model::measurement::Ceiling;
 use bdp_model::units::format_bps;
+use maud::{Markup, html};
 
+use super::page::note;
 use super::sentence::{sentence, stop};
 use super::transfer::Transfer;
+use crate::chart::{Anchor, Axis, Drawing, MARGIN, Unit, WIDTH};
 use crate::finding::{self, rate, size, time};
-use crate::markup::Markup;
 use crate::number::percent;
-use crate::svg::{Anchor, Axis, Drawing, MARGIN, WIDTH};
 
 /// Text in the mark of a window's bound.
 const WINDOW_MARK: &str = "window / RTT";
@@ -28,14 +29,22 @@ pub(crate) struct Verdict {
 }
 
 impl Verdict {
-    /// Writes the verdict.
-    pub fn write(&self, m: &mut Markup) {
-        m.element("p", &[("class", "verdict")], |m| m.leaf("b", &[], &self.headline));
-        m.line();
-        if !self.why.is_empty() {
-            m.leaf("p", &[("class", "why")], &self.why);
-            m.line();
+    /// Returns a headline without a reason.
+    pub fn of(headline: impl Into<String>) -> Self {
+        Self { headline: headline.into(), why: String::new() }
+    }
+
+    /// Returns the verdict in large type.
+    pub fn markup(&self) -> Markup {
+        html! {
+            p.verdict { b { (self.headline) } } "\n"
+            @if !self.why.is_empty() { p.why { (self.why) } "\n" }
         }
+    }
+
+    /// Returns the verdict as a paragraph.
+    pub fn paragraph(&self) -> Markup {
+        html! { p { (self.headline) " " (self.why) } "\n" }
     }
 }
 
@@ -52,26 +61,17 @@ pub(crate) fn of_finding(here: &str, finding: &Finding) -> Verdict {
     Verdict { headline: format!("{here}: {}.", claim.trim_end_matches('.')), why }
 }
 
-/// Writes the remedy and missing facts of the binding finding, then those of the others.
-pub(crate) fn further(m: &mut Markup, findings: &[Finding]) {
-    let Some((binding, beside)) = findings.split_first() else { return };
-    changes(m, binding);
-    for finding in beside {
-        let summary = finding::summary(finding);
-        m.leaf("p", &[], &format!("Also: {summary}{}", stop(&summary)));
-        m.line();
-        changes(m, finding);
-    }
-}
-
-fn changes(m: &mut Markup, finding: &Finding) {
-    if let Some(remedy) = finding::remedy(finding) {
-        m.leaf("p", &[], &format!("To change it: {remedy}{}", stop(&remedy)));
-        m.line();
-    }
-    if !finding.missing.is_empty() {
-        m.leaf("p", &[("class", "note")], &format!("Missing: {}.", finding::missing(finding).join("; ")));
-        m.line();
+/// Returns the remedy and missing facts of the binding finding, then those of the others.
+pub(crate) fn further(findings: &[Finding]) -> Markup {
+    html! {
+        @for (i, finding) in findings.iter().enumerate() {
+            @if i > 0 {
+                @let summary = finding::summary(finding);
+                p { "Also: " (summary) (stop(&summary)) } "\n"
+            }
+            @if let Some(remedy) = finding::remedy(finding) { p { "To change it: " (remedy) (stop(&remedy)) } "\n" }
+            @if !finding.missing.is_empty() { (note(format!("Missing: {}.", finding::missing(finding).join("; ")))) }
+        }
     }
 }
 
@@ -193,48 +193,45 @@ fn top(reached_bps: f64, marks: &[(f64, String)]) -> f64 {
 
 /// Draws a bar of the goodput next to marks for the bounds, on a linear scale from zero to `top`.
 fn draw(reached_bps: f64, name: &str, marks: Vec<(f64, String)>, top: f64) -> Markup {
-    let x = Axis::linear([0.0, top.max(1.0) * 1.02], [MARGIN, WIDTH - MARGIN]);
+    let axis = Axis::linear([0.0, top.max(1.0) * 1.02], Unit::BitsPerSecond, 2);
+    let [start, end] = [MARGIN, WIDTH - MARGIN];
+    let x = |bps: f64| start + (end - start) * axis.share(bps);
     let mut drawing = Drawing::default();
     // Each name has its own row above the bar: side by side they would collide in the larger type of a narrow page.
-    let mut named: Vec<&(f64, String)> = marks.iter().filter(|mark| mark.0 <= x.high).collect();
-    let is_left = |mark: &(f64, String)| x.at(mark.0) <= WIDTH / 2.0;
+    let mut named: Vec<&(f64, String)> = marks.iter().filter(|mark| mark.0 <= axis.high).collect();
+    let is_left = |mark: &(f64, String)| x(mark.0) <= WIDTH / 2.0;
     // Names extend away from the nearer end, so that no mark crosses the name below its own.
     if !named.iter().all(|mark| is_left(mark)) {
         named.reverse();
     }
     let (bar_top, bar_height) = (6.0 + ROW * named.len().max(1) as f64, 20.0);
     let middle = bar_top + bar_height / 2.0;
-    drawing.line([x.start, middle], [x.end, middle], "grid");
-    drawing.rect([x.at(0.0), bar_top], [x.at(reached_bps) - x.at(0.0), bar_height], "fill-here");
-    drawing.line([x.at(0.0), bar_top - 6.0], [x.at(0.0), bar_top + bar_height + 6.0], "axis");
+    drawing.line([start, middle], [end, middle], "grid");
+    drawing.rect([x(0.0), bar_top], [x(reached_bps) - x(0.0), bar_height], "fill-here");
+    drawing.line([x(0.0), bar_top - 6.0], [x(0.0), bar_top + bar_height + 6.0], "axis");
     for (row, mark) in named.iter().enumerate() {
-        let (at, baseline) = (x.at(mark.0), ROW * (row + 1) as f64 - 5.0);
+        let (at, baseline) = (x(mark.0), ROW * (row + 1) as f64 - 5.0);
         drawing.line([at, baseline + 4.0], [at, bar_top + bar_height + 6.0], "hollow-line");
         let anchor = if is_left(mark) { Anchor::Start } else { Anchor::End };
         drawing.text([at, baseline], anchor, "name", &mark.1);
     }
-    let outside: Vec<&str> = marks.iter().filter(|m| m.0 > x.high).map(|m| m.1.as_str()).collect();
+    let outside: Vec<&str> = marks.iter().filter(|m| m.0 > axis.high).map(|m| m.1.as_str()).collect();
     let names = marks.iter().map(|mark| mark.1.clone());
     let description: Vec<String> =
         [format!("reached {}", format_bps(reached_bps))].into_iter().chain(names).collect();
     if !outside.is_empty() {
         drawing.text(
-            [x.end, bar_top + bar_height + 20.0],
+            [end, bar_top + bar_height + 20.0],
             Anchor::End,
             "tick",
-            &format!("{} →", outside.join(", ")),
+            format!("{} →", outside.join(", ")),
         );
     }
     let baseline = bar_top + bar_height + 20.0;
-    drawing.text([x.start, baseline], Anchor::Start, "name", &format!("reached {}", format_bps(reached_bps)));
-    let chart = drawing.finish(
-        bar_top + bar_height + 28.0,
-        &format!("{name}: reached beside what is possible"),
-        &description.join("; "),
-    );
-    let mut m = Markup::default();
-    m.element("div", &[("class", "bar")], |m| m.append(chart.into_markup()));
-    m
+    drawing.text([start, baseline], Anchor::Start, "name", format!("reached {}", format_bps(reached_bps)));
+    let title = format!("{name}: reached beside what is possible");
+    let chart = drawing.svg(bar_top + bar_height + 28.0, &title, &description.join("; "));
+    html! { div.bar { (chart) } }
 }
 
 #[cfg(test)]

@@ -524,7 +524,7 @@ fn a_measurement_shows_round_trips_before_where_the_time_went_and_always_a_produ
     assert!(page.contains("goodput × idle round trip") && !page.contains(">ceiling × "));
 }
 
-/// Corners of the curves of round trips in a page about one case.
+/// Corners of the curves of round trips in a page about one case: idle, loaded.
 fn distribution(record: Record) -> Vec<Vec<[f64; 2]>> {
     let page = html(&[record], &ABOUT);
     let document = parse(&page);
@@ -533,7 +533,9 @@ fn distribution(record: Record) -> Vec<Vec<[f64; 2]>> {
     };
     let charts = all(&document, "svg");
     let chart = charts.iter().find(is_it).unwrap();
-    let curves = chart.children().filter(|n| matches!(n.attribute("class"), Some("here" | "third")));
+    let curves = ["third", "here"].into_iter().filter_map(|class| {
+        chart.children().find(|n| n.tag_name().name() == "path" && n.attribute("class") == Some(class))
+    });
     let corner = |text: &str| text.split_once(' ').map(|(x, y)| [x, y].map(|c| c.parse().unwrap()));
     curves.map(|n| n.attribute("d").unwrap()[1..].split('L').filter_map(corner).collect()).collect()
 }

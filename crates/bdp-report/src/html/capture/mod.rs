@@ -3,19 +3,18 @@
 mod curves;
 mod names;
 mod pair;
-mod plot;
 mod section;
 mod sequence;
 
 use bdp_model::capture::pair::CapturePair;
 use bdp_model::capture::{ExplainedFlow, ReadCapture};
+use maud::{Markup, html};
 
 use self::names::{anchor, arrowed};
-use super::page::{About, Script, head, numbers, page_with, words};
+use super::page::{About, Script, note, numbers, page_with, text, words};
 use super::verdict::Verdict;
 use crate::capture::pair::Paired;
 use crate::capture::{are_known, attempts, caveats, ends, figures, has_streams, read, words as limit_words};
-use crate::markup::Markup;
 
 /// Most rows of the table of flows.
 const MOST_ROWS: usize = 50;
@@ -28,74 +27,62 @@ const ZOOM: Script =
 
 /// Returns a self-contained HTML page about captures, including the script of its charts.
 pub fn html_of_captures(captures: &[ReadCapture], pairs: &[CapturePair], about: &About<'_>) -> String {
-    let mut m = Markup::default();
     let [first, further @ ..] = captures else {
-        let title = about.begin(&mut m, about.label.unwrap_or("No capture").to_owned(), []);
-        Verdict { headline: "No capture was read.".to_owned(), why: String::new() }.write(&mut m);
-        return page_with(None, &title, m);
+        let (title, heading) = about.begin(about.label.unwrap_or("No capture").to_owned(), []);
+        return page_with(None, &title, html! { (heading) (Verdict::of("No capture was read.").markup()) });
     };
     if further.is_empty() {
-        let title = about.begin(&mut m, first.name.clone(), [read(first)]);
-        capture(&mut m, first, "");
-        return finished(&title, m);
+        let (title, heading) = about.begin(first.name.clone(), [read(first)]);
+        return finished(&title, html! { (heading) (capture(first, "")) });
     }
-    let title = about.begin(&mut m, format!("{} captures", captures.len()), []);
-    for paired in pairs.iter().filter_map(|pair| Paired::of(captures, pair)) {
-        pair::write(&mut m, &paired);
-    }
-    for (index, one) in captures.iter().enumerate() {
-        m.leaf("h2", &[("id", &format!("capture-{}", index + 1))], &one.name);
-        m.line();
-        m.leaf("p", &[("class", "facts")], &read(one));
-        m.line();
-        capture(&mut m, one, &format!("capture-{}-", index + 1));
-    }
-    finished(&title, m)
+    let (title, heading) = about.begin(format!("{} captures", captures.len()), []);
+    let body = html! {
+        (heading)
+        @for paired in pairs.iter().filter_map(|pair| Paired::of(captures, pair)) { (pair::section(&paired)) }
+        @for (one, number) in captures.iter().zip(1..) {
+            h2 id={ "capture-" (number) } { (one.name) } "\n"
+            p.facts { (read(one)) } "\n"
+            (capture(one, &format!("capture-{number}-")))
+        }
+    };
+    finished(&title, body)
 }
 
 /// Returns the page, with the script if there is something to zoom.
 fn finished(title: &str, body: Markup) -> String {
-    let script = body.contains("class=\"zoomable\"").then_some(ZOOM);
+    let script = body.0.contains("class=\"zoomable\"").then_some(ZOOM);
     page_with(script, title, body)
 }
 
-/// Writes one capture. `prefix` makes its anchors unique.
-fn capture(m: &mut Markup, capture: &ReadCapture, prefix: &str) {
-    for kind in attempts(capture) {
-        m.leaf("p", &[("class", "facts")], &format!("{kind}."));
-        m.line();
-    }
-    for caveat in caveats(capture) {
-        m.leaf("p", &[("class", "note")], &format!("Note: {caveat}."));
-        m.line();
-    }
-    if capture.flows.is_empty() {
-        let why = match capture.summary.packets {
-            0 => "There is no packet in it.",
-            _ if !capture.summary.attempts.is_empty() => {
-                "None of its flows came to anything: they are counted together."
+/// Returns one capture. `prefix` makes its anchors unique.
+fn capture(capture: &ReadCapture, prefix: &str) -> Markup {
+    let why = match capture.summary.packets {
+        0 => "There is no packet in it.",
+        _ if !capture.summary.attempts.is_empty() => {
+            "None of its flows came to anything: they are counted together."
+        }
+        _ => "None of its packets belongs to a flow that bdp reads.",
+    };
+    let flows = &capture.flows;
+    let all: Vec<usize> = (0..flows.len()).filter(|&i| has_section(&flows[i])).collect();
+    let sections = &all[..all.len().min(MOST_SECTIONS)];
+    let largest = sections.iter().find(|&&index| section::is_explained(&flows[index]));
+    html! {
+        @for kind in attempts(capture) { p.facts { (kind) "." } "\n" }
+        @for caveat in caveats(capture) { (note(format!("Note: {caveat}."))) }
+        @if flows.is_empty() {
+            (Verdict { headline: "No flow in this capture.".to_owned(), why: why.to_owned() }.markup())
+        } @else {
+            @if let Some(&largest) = largest {
+                // The flow's section has the reason.
+                (Verdict::of(section::verdict(&flows[largest], Some(largest + 1)).headline).markup())
             }
-            _ => "None of its packets belongs to a flow that bdp reads.",
-        };
-        Verdict { headline: "No flow in this capture.".to_owned(), why: why.to_owned() }.write(m);
-        return;
-    }
-    let sections: Vec<usize> =
-        (0..capture.flows.len()).filter(|&i| has_section(&capture.flows[i])).take(MOST_SECTIONS).collect();
-    if let Some(&largest) = sections.iter().find(|&&index| section::is_explained(&capture.flows[index])) {
-        // The flow's section has the reason.
-        let Verdict { headline, .. } = section::verdict(&capture.flows[largest], Some(largest + 1));
-        Verdict { headline, why: String::new() }.write(m);
-    }
-    table(m, &capture.flows, &sections, prefix);
-    for &index in &sections {
-        section::write(m, index + 1, &capture.flows[index], prefix);
-    }
-    let explained = capture.flows.iter().filter(|found| has_section(found)).count();
-    if explained > sections.len() {
-        let text = format!("{} more flows with fewer bytes have no section.", explained - sections.len());
-        m.leaf("p", &[("class", "note")], &text);
-        m.line();
+            (table(flows, sections, prefix))
+            @for &index in sections { (section::section(index + 1, &flows[index], prefix)) }
+            @if let more @ 1.. = all.len() - sections.len() {
+                (note(format!("{more} more flows with fewer bytes have no section.")))
+            }
+        }
     }
 }
 
@@ -104,74 +91,45 @@ fn has_section(found: &ExplainedFlow) -> bool {
     section::is_explained(found) || are_known(found)
 }
 
-fn table(m: &mut Markup, flows: &[ExplainedFlow], sections: &[usize], prefix: &str) {
-    m.element("div", &[("class", "scroll")], |m| {
-        m.element("table", &[], |m| {
-            let mut headings = vec![
-                numbers("#"),
-                words("flow"),
-                numbers("Mbit/s"),
-                numbers("MB"),
-                numbers("s"),
-                numbers("least RTT, ms"),
-                numbers("retransmitted"),
-            ];
-            let is_numbered = flows.iter().take(MOST_ROWS).any(has_streams);
-            if is_numbered {
-                headings.extend([numbers("lost, %"), numbers("jitter, ms")]);
-            }
-            headings.push(words("limited by"));
-            head(m, &headings);
-            m.element("tbody", &[], |m| {
-                for (index, found) in flows.iter().enumerate().take(MOST_ROWS) {
-                    let link = sections.contains(&index).then(|| format!("#{}", anchor(prefix, index + 1)));
-                    row(m, index + 1, found, link.as_deref(), is_numbered);
-                }
-            });
-        });
-    });
-    m.line();
-    if flows.len() > MOST_ROWS {
-        let text = format!("And {} more with fewer bytes.", flows.len() - MOST_ROWS);
-        m.leaf("p", &[("class", "note")], &text);
-        m.line();
+fn table(flows: &[ExplainedFlow], sections: &[usize], prefix: &str) -> Markup {
+    let mut headings = vec![numbers("#"), words("flow")];
+    headings.extend(["Mbit/s", "MB", "s", "least RTT, ms", "retransmitted"].map(numbers));
+    let is_numbered = flows.iter().take(MOST_ROWS).any(has_streams);
+    if is_numbered {
+        headings.extend(["lost, %", "jitter, ms"].map(numbers));
     }
-}
-
-fn row(m: &mut Markup, number: usize, found: &ExplainedFlow, link: Option<&str>, is_numbered: bool) {
-    let figures = figures(found);
-    let of_streams = is_numbered.then_some([figures.lost_percent, figures.jitter_ms]);
-    m.element("tr", &[], |m| {
-        m.leaf("td", &[("class", "n")], &number.to_string());
-        m.element("td", &[], |m| linked(m, link, &arrowed(&ends(found))));
-        for figure in
-            [figures.mbps, figures.megabytes, figures.seconds, figures.rtt_min_ms, figures.retransmissions]
-                .into_iter()
-                .chain(of_streams.into_iter().flatten())
-        {
-            m.leaf("td", &[("class", "n")], &figure);
+    headings.push(words("limited by"));
+    let rows = flows.iter().enumerate().take(MOST_ROWS).map(|(index, found)| {
+        let link = sections.contains(&index).then(|| format!("#{}", anchor(prefix, index + 1)));
+        row(index + 1, found, link.as_deref(), is_numbered)
+    });
+    html! {
+        (super::page::table("", &headings, rows))
+        @if let more @ 1.. = flows.len().saturating_sub(MOST_ROWS) {
+            (note(format!("And {more} more with fewer bytes.")))
         }
-        m.element("td", &[], |m| {
-            let findings = &found.findings[found.main_direction()];
-            if findings.is_empty() {
-                m.text("-");
-            }
-            for (i, finding) in findings.iter().enumerate() {
-                if i > 0 {
-                    m.text("; also ");
-                }
-                linked(m, link, &limit_words(finding));
-            }
-        });
-    });
-    m.line();
+    }
 }
 
-fn linked(m: &mut Markup, link: Option<&str>, text: &str) {
-    match link {
-        Some(link) => m.leaf("a", &[("href", link)], text),
-        None => m.text(text),
-    }
+fn row(number: usize, found: &ExplainedFlow, link: Option<&str>, is_numbered: bool) -> Vec<Markup> {
+    let figures = figures(found);
+    let linked = |words: &str| match link {
+        Some(link) => html! { a href=(link) { (words) } },
+        None => text(words),
+    };
+    let mut row = vec![text(number), linked(&arrowed(&ends(found)))];
+    let tcp = [figures.mbps, figures.megabytes, figures.seconds, figures.rtt_min_ms, figures.retransmissions];
+    let of_streams = is_numbered.then_some([figures.lost_percent, figures.jitter_ms]);
+    row.extend(tcp.into_iter().chain(of_streams.into_iter().flatten()).map(text));
+    let findings = &found.findings[found.main_direction()];
+    row.push(html! {
+        @if findings.is_empty() { "-" }
+        @for (i, finding) in findings.iter().enumerate() {
+            @if i > 0 { "; also " }
+            (linked(&limit_words(finding)))
+        }
+    });
+    row
 }
 
 #[cfg(test)]

@@ -1,89 +1,70 @@
 //! Two captures of one path: losses, changes and delays in between, with the queueing delay of each direction over time.
 
 use bdp_model::capture::pair::{BetweenDirection, PairedConnection};
+use bdp_model::units::Nanos;
+use maud::{Markup, html};
 
+use super::curves::curve;
 use super::names::{anchor, arrowed};
-use super::plot::{Fit, Place, Plot, Unit};
 use super::section::verdict;
 use crate::capture::ends;
 use crate::capture::pair::Paired;
+use crate::chart::{Chart, Fit, Marks, Series, Unit};
 use crate::finding::time;
-use crate::html::page::{Figure, facts};
-use crate::markup::Markup;
-use bdp_model::units::Nanos;
+use crate::html::page::{facts, note};
 
 /// Most connections of a pair with a section.
 const MOST: usize = 20;
 
-/// Writes the pair and each of its connections.
-pub(super) fn write(m: &mut Markup, paired: &Paired<'_>) {
-    m.leaf("h2", &[], &paired.title());
-    m.line();
-    for caveat in paired.caveats() {
-        m.leaf("p", &[("class", "note")], &format!("Note: {caveat}."));
-        m.line();
-    }
-    for connection in paired.pair.connections.iter().take(MOST) {
-        section(m, paired, connection);
-    }
-    if paired.pair.connections.len() > MOST {
-        let text = format!(
-            "{} more connections with fewer bytes have no section.",
-            paired.pair.connections.len() - MOST
-        );
-        m.leaf("p", &[("class", "note")], &text);
-        m.line();
-    }
-}
-
-fn section(m: &mut Markup, paired: &Paired<'_>, connection: &PairedConnection) {
-    let Some(found) = paired.flow(connection) else { return };
-    let place = connection.explained_by.min(1);
-    let name = arrowed(&ends(found));
-    m.leaf("h3", &[], &name);
-    m.line();
-    if found.facts[found.main_direction()].is_some() {
-        m.element("p", &[("class", "why")], |m| {
-            m.leaf("b", &[], &verdict(found, None).headline);
-            let prefix = format!("capture-{}-", paired.pair.captures[place] + 1);
-            let link = format!("#{}", anchor(&prefix, connection.flows[place]));
-            m.text(" ");
-            m.leaf("a", &[("href", &link)], &format!("As {} shows it", paired.name(place)));
-        });
-        m.line();
-    }
-    let rows: Vec<(String, String)> =
-        paired.lines(connection).into_iter().map(|(name, words)| (name.to_owned(), words)).collect();
-    facts(m, &format!("Between {} and {}", paired.name(0), paired.name(1)), &rows);
-    let main = paired.main(connection);
-    for (direction, heading) in
-        [(main, "Queueing delay of the data"), (1 - main, "Queueing delay of the way back")]
-    {
-        if let Some(figure) = queueing(&connection.directions[direction], heading, &name) {
-            figure.write(m);
+/// Returns the pair and each of its connections.
+pub(super) fn section(paired: &Paired<'_>) -> Markup {
+    let connections = &paired.pair.connections;
+    html! {
+        h2 { (paired.title()) } "\n"
+        @for caveat in paired.caveats() { (note(format!("Note: {caveat}."))) }
+        @for connection in connections.iter().take(MOST) { (of_connection(paired, connection)) }
+        @if let more @ 1.. = connections.len().saturating_sub(MOST) {
+            (note(format!("{more} more connections with fewer bytes have no section.")))
         }
     }
 }
 
-/// Returns the figure of the delay above the minimum, with the times of losses.
-fn queueing(way: &BetweenDirection, heading: &'static str, name: &str) -> Option<Figure<'static>> {
+fn of_connection(paired: &Paired<'_>, connection: &PairedConnection) -> Markup {
+    let Some(found) = paired.flow(connection) else { return Markup::default() };
+    let place = connection.explained_by.min(1);
+    let name = arrowed(&ends(found));
+    let prefix = format!("capture-{}-", paired.pair.captures[place] + 1);
+    let rows: Vec<(String, String)> =
+        paired.lines(connection).into_iter().map(|(name, words)| (name.to_owned(), words)).collect();
+    let main = paired.main(connection);
+    let charts = [(main, "Queueing delay of the data"), (1 - main, "Queueing delay of the way back")]
+        .map(|(direction, heading)| queueing(&connection.directions[direction], heading, &name));
+    html! {
+        h3 { (name) } "\n"
+        @if found.facts[found.main_direction()].is_some() {
+            p.why {
+                b { (verdict(found, None).headline) } " "
+                a href={ "#" (anchor(&prefix, connection.flows[place])) } { "As " (paired.name(place)) " shows it" }
+            }
+            "\n"
+        }
+        (facts(&format!("Between {} and {}", paired.name(0), paired.name(1)), &rows))
+        @for chart in charts.into_iter().flatten() { (chart.figure()) }
+    }
+}
+
+/// Returns the chart of the delay above the minimum, with the times of losses.
+fn queueing(way: &BetweenDirection, heading: &str, name: &str) -> Option<Chart> {
     let last = [way.delays.last().map(|point| point.at_ns), way.losses.last().map(|point| point.at_ns)];
     let seconds = last.into_iter().flatten().max()? as f64 / 1e9;
     let most_ns = way.delays.iter().map(|point| point.queueing_ns).max().filter(|&ns| ns > 0)?;
     if seconds <= 0.0 {
         return None;
     }
-    let most = most_ns as f64 / 1e6;
-    let mut plot = Plot::new(seconds, most, Unit::Named("ms"), Fit::FromZero);
     let points =
         way.delays.iter().map(|point| (point.at_ns as f64 / 1e9, Some(point.queueing_ns as f64 / 1e6)));
-    plot.curve(
-        points,
-        "here",
-        "queueing",
-        "delay above the least of this way, the most of each moment",
-        Place::Within,
-    );
+    let meaning = "delay above the least of this way, the most of each moment";
+    let delay = curve("here", "queueing", meaning, points.collect());
     let lost = way.lost();
     // The delay at the time of the loss.
     let losses = way.losses.iter().map(|point| {
@@ -91,7 +72,10 @@ fn queueing(way: &BetweenDirection, heading: &'static str, name: &str) -> Option
         let delay = next.checked_sub(1).and_then(|i| way.delays.get(i)).map_or(0, |delay| delay.queueing_ns);
         [point.at_ns as f64 / 1e9, delay as f64 / 1e6]
     });
-    plot.marks(losses, "retransmitted", &format!("lost between the two ({lost} packets in all)"));
+    let meaning = format!("lost between the two ({lost} packets in all)");
+    let losses = Series::new("retransmitted", meaning, Marks::Dots(0.0, losses.collect()));
     let description = format!("Up to {} above the least delay; {lost} packets lost.", time(Nanos(most_ns)));
-    Some(plot.finish(heading, &format!("{name}: queueing delay over time"), &description, Vec::new()))
+    let words = [heading.to_owned(), format!("{name}: queueing delay over time"), description];
+    let y = (seconds, most_ns as f64 / 1e6, Unit::MILLISECONDS);
+    Some(Chart::zooming(words, y, Fit::FromZero, vec![delay, losses]))
 }

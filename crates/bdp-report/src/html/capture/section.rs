@@ -2,16 +2,16 @@
 
 use bdp_model::capture::ExplainedFlow;
 use bdp_model::units::format_bps;
+use maud::{Markup, html};
 
 use super::names::{anchor, arrowed};
 use super::{curves, sequence};
 use crate::capture::{ends, flow};
-use crate::html::page::{Figure, facts};
+use crate::html::page::facts;
 use crate::html::sentence::sentence;
 use crate::html::time_share;
 use crate::html::transfer::Transfer;
 use crate::html::verdict::{self, Verdict};
-use crate::markup::Markup;
 
 /// Returns what limits a flow, with its number if there are others.
 pub(super) fn verdict(found: &ExplainedFlow, number: Option<usize>) -> Verdict {
@@ -22,7 +22,7 @@ pub(super) fn verdict(found: &ExplainedFlow, number: Option<usize>) -> Verdict {
     let here = format!("{number}{}", if rate.is_empty() { arrowed(&ends(found)) } else { rate });
     match found.findings[main].first() {
         Some(finding) => verdict::of_finding(&here, finding),
-        None => Verdict { headline: format!("{here}: nothing is known of its limit."), why: String::new() },
+        None => Verdict::of(format!("{here}: nothing is known of its limit.")),
     }
 }
 
@@ -31,37 +31,32 @@ pub(super) fn is_explained(found: &ExplainedFlow) -> bool {
     found.flow.tcp.is_some() && found.facts[found.main_direction()].is_some()
 }
 
-/// Writes the section of a flow with facts, or whose datagrams reveal something.
-pub(super) fn write(m: &mut Markup, number: usize, found: &ExplainedFlow, prefix: &str) {
+/// Returns the section of a flow with facts, or whose datagrams reveal something.
+pub(super) fn section(number: usize, found: &ExplainedFlow, prefix: &str) -> Markup {
     let main = found.main_direction();
-    let title = arrowed(&flow::title(number, found));
-    m.leaf("h2", &[("id", &anchor(prefix, number))], sentence(&title).trim_end_matches('.'));
-    m.line();
-    let Some(known) = &found.facts[main] else {
-        facts(m, "As the capture shows it", &rows(found));
-        return;
-    };
-    let transfer = Transfer::of_capture(known);
+    let title = sentence(&arrowed(&flow::title(number, found)));
+    let transfer = found.facts[main].as_ref().map(|known| Transfer::of_capture(known));
     let Verdict { headline, why } = verdict(found, None);
-    m.element("p", &[("class", "why")], |m| {
-        m.leaf("b", &[], &headline);
-        m.text(&format!(" {why}"));
-    });
-    m.line();
-    verdict::further(m, &found.findings[main]);
-    facts(m, "As the capture shows it", &rows(found));
-    if let Some(figure) = time_share::figure(&transfer, &transfer.name()) {
-        figure.write(m);
+    html! {
+        h2 id=(anchor(prefix, number)) { (title.trim_end_matches('.')) } "\n"
+        @if transfer.is_some() {
+            p.why { b { (headline) } " " (why) } "\n"
+            (verdict::further(&found.findings[main]))
+        }
+        (facts("As the capture shows it", &rows(found)))
+        @if let Some(transfer) = transfer {
+            @if let Some(chart) = time_share::chart(&transfer, &transfer.name()) { (chart.figure()) }
+            (charts(found, &transfer))
+        }
     }
-    charts(m, found, &transfer);
 }
 
 fn rows(found: &ExplainedFlow) -> Vec<(String, String)> {
     flow::lines(found).into_iter().map(|(name, words)| (name.to_owned(), words)).collect()
 }
 
-/// Writes the charts on a common time axis, which zoom together.
-fn charts(m: &mut Markup, found: &ExplainedFlow, transfer: &Transfer<'_>) {
+/// Returns the charts on a common time axis, which zoom together.
+fn charts(found: &ExplainedFlow, transfer: &Transfer<'_>) -> Markup {
     let data = found.flow.directions[found.main_direction()].tcp.as_deref();
     let last_ns = [
         data.and_then(|data| data.trace.last()).map(|point| point.at_ns),
@@ -70,27 +65,23 @@ fn charts(m: &mut Markup, found: &ExplainedFlow, transfer: &Transfer<'_>) {
     ];
     let seconds = last_ns.into_iter().flatten().max().unwrap_or(0) as f64 / 1e9;
     if seconds <= 0.0 {
-        return;
+        return Markup::default();
     }
     let name = transfer.name();
-    let figures: Vec<Figure<'static>> = [
-        data.and_then(|data| sequence::figure(data, seconds, &name)),
+    let charts = [
+        data.and_then(|data| sequence::chart(data, seconds, &name)),
         curves::windows(data, transfer, seconds, &name),
         curves::round_trips(transfer, seconds, &name),
         curves::rate(transfer, seconds, &name),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    m.element("div", &[("class", "zoomable"), ("data-seconds", &seconds.to_string())], |m| {
-        // Shown by the script, because the hint is wrong without it.
-        m.leaf("p", &[("class", "note"), ("hidden", "hidden")], HINT);
-        m.line();
-        for figure in figures {
-            figure.write(m);
+    ];
+    html! {
+        div.zoomable data-seconds=(seconds) {
+            // Shown by the script, because the hint is wrong without it.
+            p.note hidden="hidden" { (HINT) } "\n"
+            @for chart in charts.into_iter().flatten() { (chart.figure()) }
         }
-    });
-    m.line();
+        "\n"
+    }
 }
 
 const HINT: &str = "The charts below zoom together: drag over a part, or turn the wheel with Ctrl; with Shift the wheel moves along. A \

@@ -13,8 +13,7 @@ use bdp_model::sweep::measured_curves::measured_curves;
 use bdp_model::sweep::run_comparison::Compared;
 use serde_json::Value;
 
-use crate::html::Curve;
-use crate::html::{curves, of_known};
+use crate::html::{Curve, curves, of_known};
 use crate::summary::points;
 use scene::Scene;
 
@@ -58,11 +57,9 @@ pub fn figures_of_comparison(compared: &Compared, a: &str, b: &str) -> Vec<Vecto
 }
 
 fn of_curve(name: &str, curve: &Curve<'_, '_>) -> Vec<(String, Scene)> {
-    let figures = [("goodput", Some(curve.goodput_figure())), ("delay", curve.delay_figure())];
-    let scene = |(kind, figure): (&str, Option<crate::html::Figure<'static>>)| {
-        Some((format!("{name} {kind}"), Scene::of_figure(name, figure?)?))
-    };
-    figures.into_iter().filter_map(scene).collect()
+    let charts = [("goodput", Some(curve.goodput_chart())), ("delay", curve.delay_chart())];
+    let scene = |(kind, chart)| Some((format!("{name} {kind}"), Scene::of_chart(name, &chart?)));
+    charts.into_iter().filter_map(scene).collect()
 }
 
 /// Gives each figure a unique name.

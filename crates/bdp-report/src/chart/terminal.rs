@@ -2,6 +2,7 @@
 
 use bdp_model::units::format_bps;
 
+use super::{Chart, Marks, Unit};
 use crate::grid::width;
 use crate::number::size;
 use crate::style::{Style, Tint};
@@ -14,20 +15,6 @@ const WIDTH: usize = 66;
 const LABEL: usize = 10;
 /// Columns needed by one label of the horizontal axis.
 const TICK: usize = 10;
-
-/// Goodput in bit/s (vertical) against window in bytes or a count (horizontal). All values are positive, `here` is ascending and not empty.
-pub(crate) struct Chart<'a> {
-    /// Measured points.
-    pub here: &'a [(f64, f64)],
-    /// Modelled points.
-    pub model: &'a [(f64, f64)],
-    /// Position of the knee.
-    pub knee: Option<f64>,
-    /// Rate x RTT, bytes.
-    pub product: Option<f64>,
-    /// Whether the horizontal axis has bytes rather than plain numbers.
-    pub sizes: bool,
-}
 
 /// Characters of a chart.
 struct Glyphs {
@@ -72,56 +59,62 @@ const ASCII: Glyphs = Glyphs {
     times: 'x',
 };
 
-impl Chart<'_> {
-    /// Returns the lines: plot, axis, axis labels, legend.
-    pub fn render(&self, style: &Style) -> Vec<String> {
-        let glyphs = if style.unicode { &UNICODE } else { &ASCII };
-        let columns = style.columns().saturating_sub(LABEL + 2).min(WIDTH);
-        let all = || self.here.iter().chain(self.model);
-        let x = Axis::over(all().map(|p| p.0), columns);
-        let y = Axis::rounded(all().map(|p| p.1), HEIGHT);
+/// Returns the lines of a chart of positive values: plot, axis, axis labels, legend. The series are known by their labels.
+pub(crate) fn lines(chart: &Chart, style: &Style) -> Vec<String> {
+    let glyphs = if style.unicode { &UNICODE } else { &ASCII };
+    let columns = style.columns().saturating_sub(LABEL + 2).min(WIDTH);
+    let marks = |label: &str| {
+        let mut all = chart.panels.iter().flat_map(|panel| &panel.series);
+        all.find(|series| series.label == label).map(|series| &series.marks)
+    };
+    let points = |label: &str| -> Vec<[f64; 2]> {
+        match marks(label) {
+            Some(Marks::Line(points)) => points.iter().flatten().copied().collect(),
+            Some(Marks::Dots(_, points)) => points.clone(),
+            _ => Vec::new(),
+        }
+    };
+    let (here, model) = (points("here"), points("model"));
+    let all = || here.iter().chain(&model);
+    let x = Axis::over(all().map(|p| p[0]), columns);
+    let y = Axis::rounded(all().map(|p| p[1]), HEIGHT);
 
-        let mut canvas = Canvas::new(columns);
-        let product = self.product.and_then(|p| x.cell(p));
-        if let Some(column) = product {
-            canvas.column(column, glyphs.product);
-        }
-        for pair in self.here.windows(2) {
-            canvas.line(
-                x.share(pair[0].0),
-                y.share(pair[0].1),
-                x.share(pair[1].0),
-                y.share(pair[1].1),
-                style,
-            );
-        }
-        canvas.marks(self, &x, &y, glyphs);
-
-        let mut lines = canvas.lines(&y, glyphs, style);
-        let knee = self.knee.and_then(|k| x.cell(k));
-        lines.extend(x.bottom(glyphs, knee, self.sizes));
-        let mut legend = vec![(glyphs.here, Tint::None, "here".to_owned())];
-        if !self.model.is_empty() {
-            legend.push((glyphs.model, Tint::Model, "model".to_owned()));
-            legend.push((glyphs.both, Tint::None, "both".to_owned()));
-        }
-        if knee.is_some() {
-            legend.push((glyphs.knee, Tint::None, "knee".to_owned()));
-        }
-        if product.is_some() {
-            legend.push((glyphs.product, Tint::Faint, format!("rate {} RTT", glyphs.times)));
-        }
-        lines.extend(lay_out(&legend, style));
-        lines
+    let mut canvas = Canvas::new(columns);
+    let product = match marks("product") {
+        Some(Marks::Upright(at)) => at.first().and_then(|&at| x.cell(at)),
+        _ => None,
+    };
+    if let Some(column) = product {
+        canvas.column(column, glyphs.product);
     }
+    for pair in here.windows(2) {
+        let [from, to] = [pair[0], pair[1]].map(|p| [x.share(p[0]), y.share(p[1])]);
+        canvas.line(from, to, style);
+    }
+    canvas.marks(&here, &model, &x, &y, glyphs);
+
+    let mut lines = canvas.lines(&y, glyphs, style);
+    let knee = points("knee").first().and_then(|knee| x.cell(knee[0]));
+    lines.extend(x.bottom(glyphs, knee, chart.x.unit));
+    let times_rtt = format!("rate {} RTT", glyphs.times);
+    let legend = [
+        (true, glyphs.here, Tint::None, "here"),
+        (!model.is_empty(), glyphs.model, Tint::Model, "model"),
+        (!model.is_empty(), glyphs.both, Tint::None, "both"),
+        (knee.is_some(), glyphs.knee, Tint::None, "knee"),
+        (product.is_some(), glyphs.product, Tint::Faint, times_rtt.as_str()),
+    ];
+    let shown = legend.into_iter().filter(|entry| entry.0);
+    lines.extend(lay_out(shown.map(|(_, glyph, tint, meaning)| (glyph, tint, meaning)), style));
+    lines
 }
 
 /// Lays out signs and their meanings side by side as far as there is room.
-fn lay_out(legend: &[(char, Tint, String)], style: &Style) -> Vec<String> {
+fn lay_out<'a>(legend: impl Iterator<Item = (char, Tint, &'a str)>, style: &Style) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut used = 0;
     for (glyph, tint, meaning) in legend {
-        let entry = format!("{} {meaning}", style.paint(*tint, &glyph.to_string()));
+        let entry = format!("{} {meaning}", style.paint(tint, &glyph.to_string()));
         let taken = 3 + 2 + width(meaning);
         match lines.last_mut() {
             Some(line) if used + taken <= style.columns() => {
@@ -186,7 +179,7 @@ impl Axis {
     }
 
     /// Returns the horizontal axis and its labels: as many powers of two as fit, or the ends if there is none.
-    fn bottom(&self, glyphs: &Glyphs, knee: Option<usize>, sizes: bool) -> [String; 2] {
+    fn bottom(&self, glyphs: &Glyphs, knee: Option<usize>, unit: Unit) -> [String; 2] {
         let octaves = (self.high / self.low).log2();
         let per_octave = self.cells as f64 / octaves;
         let stride = (1..=40).find(|&s| f64::from(s) * per_octave >= TICK as f64).unwrap_or(40);
@@ -202,12 +195,10 @@ impl Axis {
         let mut labels: Vec<char> = Vec::new();
         for tick in ticks {
             let column = cell(self.share(tick), self.cells);
-            let text = if !sizes {
-                tick.to_string()
-            } else if tick.fract() == 0.0 {
-                bdp_model::ByteCount::bytes(tick as u64).to_string()
-            } else {
-                size(tick)
+            let text = match unit {
+                Unit::Bytes if tick.fract() == 0.0 => bdp_model::ByteCount::bytes(tick as u64).to_string(),
+                Unit::Bytes => size(tick),
+                _ => tick.to_string(),
             };
             let start =
                 (column + 1).saturating_sub(text.len() / 2).min((self.cells + 1).saturating_sub(text.len()));
@@ -270,7 +261,7 @@ impl Canvas {
     }
 
     /// Draws a straight line between two positions on the axes, in Braille dots or full stops.
-    fn line(&mut self, x0: f64, y0: f64, x1: f64, y1: f64, style: &Style) {
+    fn line(&mut self, [x0, y0]: [f64; 2], [x1, y1]: [f64; 2], style: &Style) {
         let steps = 8 * (self.columns + HEIGHT);
         for step in 0..=steps {
             let t = step as f64 / steps as f64;
@@ -294,11 +285,11 @@ impl Canvas {
     }
 
     /// Marks measured and modelled points, with a separate sign if both are in one cell.
-    fn marks(&mut self, chart: &Chart<'_>, x: &Axis, y: &Axis, glyphs: &Glyphs) {
+    fn marks(&mut self, here: &[[f64; 2]], model: &[[f64; 2]], x: &Axis, y: &Axis, glyphs: &Glyphs) {
         let columns = self.columns;
-        let place = |p: &(f64, f64)| (cell(x.share(p.0), columns), HEIGHT - 1 - cell(y.share(p.1), HEIGHT));
-        let here: Vec<_> = chart.here.iter().map(place).collect();
-        let model: Vec<_> = chart.model.iter().map(place).collect();
+        let place = |p: &[f64; 2]| (cell(x.share(p[0]), columns), HEIGHT - 1 - cell(y.share(p[1]), HEIGHT));
+        let here: Vec<_> = here.iter().map(place).collect();
+        let model: Vec<_> = model.iter().map(place).collect();
         for &(column, row) in &here {
             *self.at(column, row) = (glyphs.here, Tint::None);
         }
@@ -361,7 +352,7 @@ mod tests {
     fn labels_of_the_horizontal_axis_do_not_touch() {
         for cells in [28, 40, 66] {
             for (low, high) in [(512.0, 1e8), (1448.0, 65_536.0), (60_000.0, 61_000.0)] {
-                let [axis, labels] = Axis { low, high, cells }.bottom(&ASCII, None, true);
+                let [axis, labels] = Axis { low, high, cells }.bottom(&ASCII, None, Unit::Bytes);
                 let found = labels.split("  ").filter(|l| !l.trim().is_empty()).count();
                 assert!(found >= 2, "{axis}\n{labels}");
                 assert_eq!(axis.matches('|').count(), labels.matches('B').count(), "{axis}\n{labels}");

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 
 use super::paint::{Color, Paint, SHEER};
 use super::scene::{Placed, Scene, text_width};
-use crate::svg::{Anchor, Shape, WIDTH, number};
+use crate::chart::shape::Shape;
+use crate::chart::{Anchor, WIDTH, number};
 
 /// Control point distance for a quarter circle.
 const ROUND: f64 = 0.552_284_75;
@@ -201,11 +202,11 @@ mod tests {
             title: "a (b) \\ ü →".to_owned(),
             height: 100.0,
             shapes: vec![
-                shape(Shape::Path { class: "model".to_owned(), d: "M1 2L3 4H5V.5Z".to_owned() }),
-                shape(Shape::Rect { class: "shade".to_owned(), at: [1.0, 2.0], size: [3.0, 4.0] }),
-                shape(Shape::Dot { class: "hollow".to_owned(), at: [5.0, 5.0], radius: 2.0 }),
+                shape(Shape::Path { class: "model", d: "M1 2L3 4H5V.5Z".to_owned() }),
+                shape(Shape::Rect { class: "shade", at: [1.0, 2.0], size: [3.0, 4.0] }),
+                shape(Shape::Dot { class: "hollow", at: [5.0, 5.0], radius: 2.0 }),
                 shape(Shape::Text {
-                    class: "tick".to_owned(),
+                    class: "tick",
                     at: [50.0, 20.0],
                     anchor: Anchor::End,
                     text: "→ 1 × (2)".to_owned(),

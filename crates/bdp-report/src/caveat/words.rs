@@ -11,291 +11,336 @@ use bdp_model::units::{ByteCount, Nanos, Rate, format_bps};
 
 use crate::number::percent;
 
+const SEARCH_NOT_HELD: &str =
+    "no rate found by trials lasted for the whole duration; the figures are those of the last rate tried";
+const LOSS_AT_ANY_RATE: &str =
+    "loss does not depend on the rate; the figures are those of the lowest rate tried";
+const ONE_PROCESSOR: &str = "there is one processor: floors are of threads that sleep and wake, and clocks were not \
+     compared with one another";
+const RECOGNISED_IPERF3: &str = "the server was recognised as one of iperf3; --iperf3 spares the wait";
+const SSH_TUNNEL: &str = "data went through ssh's connection: goodput and round trips of the probes are the tunnel's; \
+     windows, retransmits and path MTU are those between bdp and ssh on the same machine";
+
 /// Returns a caveat in one or two sentences. Each kind is named here, so that a kind without wording does not compile.
 #[deny(clippy::wildcard_enum_match_arm)]
 pub fn text(caveat: &Caveat) -> String {
     match caveat {
-        Caveat::HypervisorSteal { end, .. }
-        | Caveat::HalfDuplex { end, .. }
-        | Caveat::DeviceDrops { end, .. }
-        | Caveat::CrossTraffic { end, .. }
-        | Caveat::BacklogDrops { end, .. }
-        | Caveat::CpuQuota { end, .. } => at(*end) + &of_end(caveat),
-        Caveat::HostLatency { direction, .. }
-        | Caveat::SocketBufferCut { direction, .. }
-        | Caveat::BusyThread { direction, .. }
-        | Caveat::TimeRanOut { direction, .. }
-        | Caveat::WindowNotReached { direction, .. }
-        | Caveat::NoExperiment { direction, .. } => of(*direction) + &of_direction(caveat),
-        Caveat::RateNotReached { direction, .. }
-        | Caveat::BackedOff { direction, .. }
-        | Caveat::ReceiverDrops { direction, .. }
-        | Caveat::Fragmented { direction, .. }
-        | Caveat::LastUncounted { direction, .. }
-        | Caveat::SearchNotHeld { direction, .. }
-        | Caveat::LossAtAnyRate { direction, .. }
-        | Caveat::SearchCutShort { direction, .. } => of(*direction) + &of_datagrams(caveat),
-        Caveat::OneProcessor | Caveat::ClockWentBack { .. } | Caveat::ProcessorsTaken { .. } => {
-            of_processors(caveat)
+        Caveat::HypervisorSteal { end, share } => at(*end) + &hypervisor_steal(share),
+        Caveat::HalfDuplex { end, device } => at(*end) + &half_duplex(device),
+        Caveat::DeviceDrops { end, device, .. } => at(*end) + &device_drops(caveat, device),
+        Caveat::CrossTraffic { end, device, task, rate_bps, share } => {
+            at(*end) + &cross_traffic(device, task, rate_bps, share)
         }
-        Caveat::ProbesOverTcp { .. }
-        | Caveat::MtuBlackHole { .. }
-        | Caveat::MtuUnconfirmed { .. }
-        | Caveat::AnswersDropped { .. }
-        | Caveat::SynRetransmitted { .. }
-        | Caveat::ProbesLeftOut { .. }
-        | Caveat::SamplesCapped { .. } => of_probes(caveat),
-        Caveat::RecognisedIperf3
-        | Caveat::ForeignServer { .. }
-        | Caveat::WebServer { .. }
-        | Caveat::FileTooShort { .. }
-        | Caveat::SshTunnel => of_server(caveat),
-        Caveat::EndedEarly { direction, reason: EndReason::Silence } => {
-            format!("direction '{}' ended early: nothing came through", direction.name())
+        Caveat::BacklogDrops { end, packets } => at(*end) + &backlog_drops(packets),
+        Caveat::CpuQuota { end, periods, throttled_ns } => at(*end) + &cpu_quota(periods, throttled_ns),
+        Caveat::HostLatency { direction, host_ns, rtt_ns } => of(*direction) + &host_latency(host_ns, rtt_ns),
+        Caveat::SocketBufferCut { direction, task, asked_bytes, granted_bytes } => {
+            of(*direction) + &socket_buffer_cut(task, asked_bytes, granted_bytes)
         }
-        Caveat::EndedEarly { direction, reason } => {
-            format!("direction '{}' ended early: the connections were {reason}", direction.name())
+        Caveat::BusyThread { direction, task, share } => of(*direction) + &busy_thread(task, share),
+        Caveat::TimeRanOut { direction, bytes, asked_bytes, after_ns } => {
+            of(*direction) + &time_ran_out(bytes, asked_bytes, after_ns)
         }
-        Caveat::ServerRateLimit { rate_bps } => {
-            let rate = Rate::bps(*rate_bps);
-            format!("{}the server sends no more than {rate} (--max-rate there)", of(Direction::From))
+        Caveat::WindowNotReached { direction, reason } => of(*direction) + &window_not_reached(reason),
+        Caveat::NoExperiment { direction, reason } => of(*direction) + &no_experiment(reason),
+        Caveat::RateNotReached { direction, sent_bps, asked_bps, left_out } => {
+            of(*direction) + &rate_not_reached(sent_bps, asked_bps, left_out)
         }
-        Caveat::NotMeasured { directions, reason } => {
-            let names: Vec<_> = directions.iter().map(|way| way.name()).collect();
-            format!("direction '{}' was not measured: {}", names.join("', '"), not_measured(reason))
+        Caveat::BackedOff { direction, asked_bps, loss_ratio, rate_bps } => {
+            of(*direction) + &backed_off(asked_bps, loss_ratio, rate_bps)
         }
-        Caveat::Interrupted { not_measured } => {
-            let mut text = "interrupted before its end: the figures are of the time until then".to_owned();
-            for way in not_measured {
-                let _ = write!(text, "; direction '{}' was not measured", way.name());
-            }
-            text
+        Caveat::ReceiverDrops { direction, dropped, lost } => of(*direction) + &receiver_drops(dropped, lost),
+        Caveat::Fragmented { direction, datagram_bytes, path_mtu } => {
+            of(*direction) + &fragmented(datagram_bytes, path_mtu)
         }
-        Caveat::OptionStripped { option } => format!(
-            "both ends offer {option}, and the connection has none: a middlebox removes the option from handshakes"
-        ),
-        Caveat::MssClamped { mss_bytes, fits_bytes, mtu } => format!(
-            "segments carry {mss_bytes} B, and an MTU of {mtu} holds {fits_bytes}: something on the path clamps the MSS, \
-             as before a tunnel"
-        ),
+        Caveat::LastUncounted { direction, datagrams } => of(*direction) + &last_uncounted(datagrams),
+        Caveat::SearchNotHeld { direction } => of(*direction) + SEARCH_NOT_HELD,
+        Caveat::LossAtAnyRate { direction } => of(*direction) + LOSS_AT_ANY_RATE,
+        Caveat::SearchCutShort { direction, trials, passed, rate_bps } => {
+            of(*direction) + &search_cut_short(trials, passed, rate_bps)
+        }
+        Caveat::OneProcessor => ONE_PROCESSOR.to_owned(),
+        Caveat::ClockWentBack { by_ns } => clock_went_back(by_ns),
+        Caveat::ProcessorsTaken { share } => processors_taken(share),
+        Caveat::RecognisedIperf3 => RECOGNISED_IPERF3.to_owned(),
+        Caveat::ForeignServer { protocol, datagrams } => foreign_server(*protocol, *datagrams).to_owned(),
+        Caveat::WebServer { host, handshake_interval_ns } => web_server(host, handshake_interval_ns),
+        Caveat::FileTooShort { after_ns, repeated_from_bytes } => {
+            file_too_short(after_ns, repeated_from_bytes)
+        }
+        Caveat::SshTunnel => SSH_TUNNEL.to_owned(),
+        Caveat::ProbesOverTcp { port } => probes_over_tcp(port),
+        Caveat::MtuBlackHole { .. } => black_hole(caveat),
+        Caveat::MtuUnconfirmed { datagram_bytes, known_mtu } => mtu_unconfirmed(datagram_bytes, known_mtu),
+        Caveat::AnswersDropped { dropped, lost } => answers_dropped(dropped, lost),
+        Caveat::SynRetransmitted { handshakes } => syn_retransmitted(handshakes),
+        Caveat::ProbesLeftOut { probes } => probes_left_out(probes),
+        Caveat::SamplesCapped { kept } => samples_capped(kept),
+        Caveat::EndedEarly { direction, reason } => ended_early(*direction, reason),
+        Caveat::ServerRateLimit { rate_bps } => of(Direction::From) + &server_rate_limit(rate_bps),
+        Caveat::NotMeasured { directions, reason } => not_measured(directions, reason),
+        Caveat::Interrupted { not_measured } => interrupted(not_measured),
+        Caveat::OptionStripped { option } => option_stripped(option),
+        Caveat::MssClamped { mss_bytes, fits_bytes, mtu } => mss_clamped(mss_bytes, fits_bytes, mtu),
         Caveat::Text(text) => text.clone(),
     }
 }
 
-/// Returns what disturbs or limits an end.
-fn of_end(caveat: &Caveat) -> String {
-    match caveat {
-        Caveat::HypervisorSteal { share, .. } => {
-            let share = percent(*share);
-            format!("its hypervisor took {share} of its processor time; the path may carry more")
-        }
-        Caveat::HalfDuplex { device, .. } => format!(
-            "{} is half duplex: acknowledgements compete with data; check its cable and the settings of the switch",
-            name(device)
-        ),
-        Caveat::DeviceDrops { device, .. } => format!(
-            "{} lost packets of this host: {}; they are no loss of the path",
-            name(device),
-            device_drops(caveat)
-        ),
-        Caveat::CrossTraffic { device, task, rate_bps, share, .. } => format!(
-            "other traffic shared {} while it was {}: {} on average, {} of its bytes",
-            name(device),
-            task.name(),
-            format_bps(*rate_bps),
-            percent(*share)
-        ),
-        Caveat::BacklogDrops { packets, .. } => format!(
-            "the kernel's backlog dropped {packets} received packets before TCP saw them; a larger \
-             {}, or receive queues on more processors, helps",
-            Setting::NetdevMaxBacklog
-        ),
-        Caveat::CpuQuota { periods, throttled_ns, .. } => {
-            let total = throttled_ns.map_or_else(String::new, |ns| format!(", {} in total", Nanos(ns)));
-            format!("the CPU quota of its control group throttled it {periods} times{total}; raise the limit")
-        }
-        _ => String::new(),
-    }
+fn hypervisor_steal(share: &f64) -> String {
+    let share = percent(*share);
+    format!("its hypervisor took {share} of its processor time; the path may carry more")
 }
 
-/// Returns what a direction's figures are not.
-fn of_direction(caveat: &Caveat) -> String {
-    match caveat {
-        // Older versions compared a high percentile of the hosts with the overall median.
-        Caveat::HostLatency { host_ns, rtt_ns, .. } if host_ns > rtt_ns => format!(
+fn half_duplex(device: &Option<String>) -> String {
+    format!(
+        "{} is half duplex: acknowledgements compete with data; check its cable and the settings of the switch",
+        name(device)
+    )
+}
+
+fn device_drops(caveat: &Caveat, device: &Option<String>) -> String {
+    format!(
+        "{} lost packets of this host: {}; they are no loss of the path",
+        name(device),
+        drop_counts(caveat)
+    )
+}
+
+fn cross_traffic(device: &Option<String>, task: &Task, rate_bps: &f64, share: &f64) -> String {
+    format!(
+        "other traffic shared {} while it was {}: {} on average, {} of its bytes",
+        name(device),
+        task.name(),
+        format_bps(*rate_bps),
+        percent(*share)
+    )
+}
+
+fn backlog_drops(packets: &u64) -> String {
+    format!(
+        "the kernel's backlog dropped {packets} received packets before TCP saw them; a larger \
+             {}, or receive queues on more processors, helps",
+        Setting::NetdevMaxBacklog
+    )
+}
+
+fn cpu_quota(periods: &u64, throttled_ns: &Option<u64>) -> String {
+    let total = throttled_ns.map_or_else(String::new, |ns| format!(", {} in total", Nanos(ns)));
+    format!("the CPU quota of its control group throttled it {periods} times{total}; raise the limit")
+}
+
+fn host_latency(host_ns: &u64, rtt_ns: &u64) -> String {
+    // Older versions compared a high percentile of the hosts with the overall median.
+    if host_ns > rtt_ns {
+        format!(
             "the two hosts themselves took up to {} of a probe's round trip, and half of the round trips \
              were {} or shorter: scheduling, not the path; see latency_parts_ns in the JSON",
             Nanos(*host_ns),
             Nanos(*rtt_ns)
-        ),
-        Caveat::HostLatency { host_ns, rtt_ns, .. } => format!(
+        )
+    } else {
+        format!(
             "the two hosts themselves took up to {} of the probes' round trips of up to {}: scheduling, \
              not the path; see latency_parts_ns in the JSON",
             Nanos(*host_ns),
             Nanos(*rtt_ns)
-        ),
-        Caveat::SocketBufferCut { task, asked_bytes, granted_bytes, .. } => {
-            let (end, setting) = match task {
-                Task::Sending => ("sender", Setting::WmemMax),
-                Task::Receiving => ("receiver", Setting::RmemMax),
-            };
-            format!(
-                "the kernel of the {end} cut the socket buffer of {} asked for (--sockbuf) to {}: raise {setting} there",
-                ByteCount::bytes(*asked_bytes),
-                ByteCount::bytes(*granted_bytes)
-            )
-        }
-        Caveat::BusyThread { task, share, .. } => format!(
-            "a {} thread used {} of a processor; the path may carry more",
-            task.name(),
-            percent(*share)
-        ),
-        Caveat::TimeRanOut { bytes, asked_bytes, after_ns, .. } => format!(
-            "{} of {} passed in the {} granted",
-            ByteCount::bytes(*bytes),
-            ByteCount::bytes(*asked_bytes),
-            Nanos(*after_ns)
-        ),
-        Caveat::WindowNotReached { reason, .. } => {
-            let why = window_shortfall(reason);
-            format!("the window asked for was not reached: {why}")
-        }
-        Caveat::NoExperiment { reason: NoExperiment::HostPaused { pause_ns }, .. } => {
-            format!("an experiment is void, a host paused for {} meanwhile", Nanos(*pause_ns))
-        }
-        Caveat::NoExperiment { reason, .. } => {
-            let why = match reason {
-                NoExperiment::Failed { error } => error,
-                _ => "that needs 'bdp serve' at the far end",
-            };
-            format!("no experiment was run to decide what limits it: {why}")
-        }
-        _ => String::new(),
+        )
     }
 }
 
-/// Returns what limits the results of datagrams, and of a search for their rate.
-fn of_datagrams(caveat: &Caveat) -> String {
-    match caveat {
-        Caveat::RateNotReached { sent_bps, asked_bps, left_out, .. } => format!(
-            "the sender reached {} of the {} asked for{}",
-            format_bps(*sent_bps),
-            format_bps(*asked_bps),
-            match left_out {
-                0 => String::new(),
-                n => format!(", and skipped {n} datagrams that were too late for their schedule"),
-            }
-        ),
-        Caveat::BackedOff { asked_bps, loss_ratio, rate_bps, .. } => format!(
-            "{} of the datagrams were lost in the first second at {}, which nobody knew this path to carry: backed off to {}; \
+fn socket_buffer_cut(task: &Task, asked_bytes: &u64, granted_bytes: &u64) -> String {
+    let (end, setting) = match task {
+        Task::Sending => ("sender", Setting::WmemMax),
+        Task::Receiving => ("receiver", Setting::RmemMax),
+    };
+    format!(
+        "the kernel of the {end} cut the socket buffer of {} asked for (--sockbuf) to {}: raise {setting} there",
+        ByteCount::bytes(*asked_bytes),
+        ByteCount::bytes(*granted_bytes)
+    )
+}
+
+fn busy_thread(task: &Task, share: &f64) -> String {
+    format!("a {} thread used {} of a processor; the path may carry more", task.name(), percent(*share))
+}
+
+fn time_ran_out(bytes: &u64, asked_bytes: &u64, after_ns: &u64) -> String {
+    format!(
+        "{} of {} passed in the {} granted",
+        ByteCount::bytes(*bytes),
+        ByteCount::bytes(*asked_bytes),
+        Nanos(*after_ns)
+    )
+}
+
+fn window_not_reached(reason: &WindowShortfall) -> String {
+    let why = window_shortfall(reason);
+    format!("the window asked for was not reached: {why}")
+}
+
+fn no_experiment(reason: &NoExperiment) -> String {
+    let why = match reason {
+        NoExperiment::HostPaused { pause_ns } => {
+            return format!("an experiment is void, a host paused for {} meanwhile", Nanos(*pause_ns));
+        }
+        NoExperiment::Failed { error } => error,
+        NoExperiment::OtherProtocol => "that needs 'bdp serve' at the far end",
+    };
+    format!("no experiment was run to decide what limits it: {why}")
+}
+
+fn rate_not_reached(sent_bps: &f64, asked_bps: &f64, left_out: &u64) -> String {
+    format!(
+        "the sender reached {} of the {} asked for{}",
+        format_bps(*sent_bps),
+        format_bps(*asked_bps),
+        match left_out {
+            0 => String::new(),
+            n => format!(", and skipped {n} datagrams that were too late for their schedule"),
+        }
+    )
+}
+
+fn backed_off(asked_bps: &Option<f64>, loss_ratio: &f64, rate_bps: &f64) -> String {
+    format!(
+        "{} of the datagrams were lost in the first second at {}, which nobody knew this path to carry: backed off to {}; \
              --flood sends as asked",
-            percent(*loss_ratio),
-            asked_bps.map_or_else(|| "full speed".to_owned(), |bps| format_bps(bps).to_string()),
-            format_bps(*rate_bps)
-        ),
-        Caveat::ReceiverDrops { dropped, lost, .. } => format!(
-            "{dropped} of the {lost} lost datagrams were dropped by the receiving host, whose socket was full: they \
+        percent(*loss_ratio),
+        asked_bps.map_or_else(|| "full speed".to_owned(), |bps| format_bps(bps).to_string()),
+        format_bps(*rate_bps)
+    )
+}
+
+fn receiver_drops(dropped: &u64, lost: &u64) -> String {
+    format!(
+        "{dropped} of the {lost} lost datagrams were dropped by the receiving host, whose socket was full: they \
              are no loss of the path"
-        ),
-        Caveat::Fragmented { datagram_bytes, path_mtu, .. } => format!(
-            "datagrams of {datagram_bytes} B went as fragments, since the path's MTU is {path_mtu}: one lost fragment \
+    )
+}
+
+fn fragmented(datagram_bytes: &u64, path_mtu: &u32) -> String {
+    format!(
+        "datagrams of {datagram_bytes} B went as fragments, since the path's MTU is {path_mtu}: one lost fragment \
              loses the datagram"
-        ),
-        Caveat::LastUncounted { datagrams, .. } => format!(
-            "the server counted none of the last {datagrams} datagrams: they were lost, or arrived after it stopped \
+    )
+}
+
+fn last_uncounted(datagrams: &u64) -> String {
+    format!(
+        "the server counted none of the last {datagrams} datagrams: they were lost, or arrived after it stopped \
              counting"
-        ),
-        Caveat::SearchNotHeld { .. } => {
-            "no rate found by trials lasted for the whole duration; the figures are those of the last rate tried".to_owned()
-        }
-        Caveat::LossAtAnyRate { .. } => {
-            "loss does not depend on the rate; the figures are those of the lowest rate tried".to_owned()
-        }
-        Caveat::SearchCutShort { trials, passed, rate_bps, .. } => format!(
-            "the search was cut short after {}{}, and no rate was held for the whole duration; the figures are those \
+    )
+}
+
+fn search_cut_short(trials: &u64, passed: &u64, rate_bps: &f64) -> String {
+    format!(
+        "the search was cut short after {}{}, and no rate was held for the whole duration; the figures are those \
              at {}",
-            if *trials == 1 { "one trial".to_owned() } else { format!("{trials} trials") },
-            if *passed == 0 { ", none of which passed" } else { "" },
-            format_bps(*rate_bps)
-        ),
-        _ => String::new(),
-    }
+        if *trials == 1 { "one trial".to_owned() } else { format!("{trials} trials") },
+        if *passed == 0 { ", none of which passed" } else { "" },
+        format_bps(*rate_bps)
+    )
 }
 
-/// Returns what disturbs the processors of one machine.
-fn of_processors(caveat: &Caveat) -> String {
-    match caveat {
-        Caveat::OneProcessor => {
-            "there is one processor: floors are of threads that sleep and wake, and clocks were not compared with one \
-             another"
-                .to_owned()
-        }
-        Caveat::ClockWentBack { by_ns } => format!(
-            "the clock went back by up to {by_ns} ns from one processor to another: one-way times below that are not \
+fn clock_went_back(by_ns: &u64) -> String {
+    format!(
+        "the clock went back by up to {by_ns} ns from one processor to another: one-way times below that are not \
              reliable"
-        ),
-        Caveat::ProcessorsTaken { share } => format!(
-            "threads missed {} of their processors: another program, or the hypervisor, took them",
-            percent(*share)
-        ),
-        _ => String::new(),
-    }
+    )
 }
 
-/// Returns what the server, or the way to it, does not report.
-fn of_server(caveat: &Caveat) -> String {
-    match caveat {
-        Caveat::RecognisedIperf3 => {
-            "the server was recognised as one of iperf3; --iperf3 spares the wait".to_owned()
-        }
-        Caveat::ForeignServer { protocol, datagrams } => foreign_server(*protocol, *datagrams).to_owned(),
-        Caveat::WebServer { host, handshake_interval_ns } => format!(
-            "{host} is no bdp: what the sender did is unknown, and round trips are those of TCP handshakes, one every {}",
-            Nanos(*handshake_interval_ns)
-        ),
-        Caveat::FileTooShort { after_ns, repeated_from_bytes } => format!(
-            "the file was over after {}, before the time was; one whose length is given as {} or more is requested again",
-            Nanos(*after_ns),
-            ByteCount::bytes(*repeated_from_bytes)
-        ),
-        Caveat::SshTunnel => {
-            "data went through ssh's connection: goodput and round trips of the probes are the tunnel's; windows, \
-             retransmits and path MTU are those between bdp and ssh on the same machine"
-                .to_owned()
-        }
-        _ => String::new(),
-    }
+fn processors_taken(share: &f64) -> String {
+    format!(
+        "threads missed {} of their processors: another program, or the hypervisor, took them",
+        percent(*share)
+    )
 }
 
-/// Returns what limits the results of probes.
-fn of_probes(caveat: &Caveat) -> String {
-    match caveat {
-        Caveat::ProbesOverTcp { port } => format!(
-            "no UDP datagram came back from port {port}, so round trips are those of small messages on a TCP \
+fn web_server(host: &String, handshake_interval_ns: &u64) -> String {
+    format!(
+        "{host} is no bdp: what the sender did is unknown, and round trips are those of TCP handshakes, one every {}",
+        Nanos(*handshake_interval_ns)
+    )
+}
+
+fn file_too_short(after_ns: &u64, repeated_from_bytes: &u64) -> String {
+    format!(
+        "the file was over after {}, before the time was; one whose length is given as {} or more is requested again",
+        Nanos(*after_ns),
+        ByteCount::bytes(*repeated_from_bytes)
+    )
+}
+
+fn probes_over_tcp(port: &u16) -> String {
+    format!(
+        "no UDP datagram came back from port {port}, so round trips are those of small messages on a TCP \
              connection: a lost one shows as a slow one"
-        ),
-        Caveat::MtuBlackHole { .. } => black_hole(caveat),
-        Caveat::MtuUnconfirmed { datagram_bytes, known_mtu } => format!(
-            "no datagram of {datagram_bytes} B came back, and no router said why: the path may not hold the MTU of \
+    )
+}
+
+fn mtu_unconfirmed(datagram_bytes: &u32, known_mtu: &u32) -> String {
+    format!(
+        "no datagram of {datagram_bytes} B came back, and no router said why: the path may not hold the MTU of \
              {known_mtu} that the kernel assumes; -l sets smaller datagrams"
-        ),
-        Caveat::AnswersDropped { dropped, lost } => format!(
-            "{dropped} of the {lost} lost answers were dropped by this machine, whose socket was full: they are no loss \
+    )
+}
+
+fn answers_dropped(dropped: &u64, lost: &u64) -> String {
+    format!(
+        "{dropped} of the {lost} lost answers were dropped by this machine, whose socket was full: they are no loss \
              of the path"
-        ),
-        Caveat::SynRetransmitted { handshakes } => format!(
-            "{handshakes} of the handshakes had their SYN retransmitted: their round trips include the second that Linux \
+    )
+}
+
+fn syn_retransmitted(handshakes: &u64) -> String {
+    format!(
+        "{handshakes} of the handshakes had their SYN retransmitted: their round trips include the second that Linux \
              waits before"
-        ),
-        Caveat::ProbesLeftOut { probes } => format!(
-            "{probes} probes were skipped, because others were under way or this machine paused; a longer interval \
+    )
+}
+
+fn probes_left_out(probes: &u64) -> String {
+    format!(
+        "{probes} probes were skipped, because others were under way or this machine paused; a longer interval \
              leaves room for them"
-        ),
-        Caveat::SamplesCapped { kept } => {
-            format!("single round trips were kept of the first {kept} probes only")
-        }
-        _ => String::new(),
+    )
+}
+
+fn samples_capped(kept: &u64) -> String {
+    format!("single round trips were kept of the first {kept} probes only")
+}
+
+fn ended_early(direction: Direction, reason: &EndReason) -> String {
+    let way = direction.name();
+    match reason {
+        EndReason::Silence => format!("direction '{way}' ended early: nothing came through"),
+        reason => format!("direction '{way}' ended early: the connections were {reason}"),
     }
+}
+
+fn server_rate_limit(rate_bps: &u64) -> String {
+    format!("the server sends no more than {} (--max-rate there)", Rate::bps(*rate_bps))
+}
+
+fn interrupted(not_measured: &[Direction]) -> String {
+    let mut text = "interrupted before its end: the figures are of the time until then".to_owned();
+    for way in not_measured {
+        let _ = write!(text, "; direction '{}' was not measured", way.name());
+    }
+    text
+}
+
+fn option_stripped(option: &str) -> String {
+    format!(
+        "both ends offer {option}, and the connection has none: a middlebox removes the option from handshakes"
+    )
+}
+
+fn mss_clamped(mss_bytes: &u64, fits_bytes: &u64, mtu: &u32) -> String {
+    format!(
+        "segments carry {mss_bytes} B, and an MTU of {mtu} holds {fits_bytes}: something on the path clamps the MSS, \
+         as before a tunnel"
+    )
 }
 
 /// Returns why a window was not reached.
@@ -344,8 +389,9 @@ pub fn window_shortfall(reason: &WindowShortfall) -> String {
     }
 }
 
-fn not_measured(reason: &NotMeasured) -> String {
-    match reason {
+fn not_measured(directions: &[Direction], reason: &NotMeasured) -> String {
+    let names: Vec<_> = directions.iter().map(|way| way.name()).collect();
+    let why = match reason {
         NotMeasured::NoSecondTest { address } => {
             format!("{address} serves no second test; -R measures it alone")
         }
@@ -362,7 +408,8 @@ fn not_measured(reason: &NotMeasured) -> String {
             Nanos(*waited_ns),
             address.port()
         ),
-    }
+    };
+    format!("direction '{}' was not measured: {why}", names.join("', '"))
 }
 
 /// Returns what a server of another protocol reports, and where the other figures come from.
@@ -388,7 +435,7 @@ fn foreign_server(protocol: PeerProtocol, datagrams: bool) -> &'static str {
     }
 }
 
-fn device_drops(caveat: &Caveat) -> String {
+fn drop_counts(caveat: &Caveat) -> String {
     let Caveat::DeviceDrops { rx_dropped, rx_missed, rx_fifo, tx_dropped, tx_fifo, .. } = caveat else {
         return String::new();
     };

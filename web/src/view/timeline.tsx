@@ -1,0 +1,253 @@
+// Goodput above the round trip, on one time axis.
+import { useState } from "preact/hooks";
+import { milliseconds, rate, significant } from "../format";
+import { csv, largest, sampled, type Chart, type Timeline } from "../model";
+import { save, svgOf } from "../svg";
+import { Copy, CommandLine } from "./parts";
+import { Plot, RATE, ROUND_TRIP, type Scale } from "./plot";
+
+interface Props {
+  timeline: Timeline;
+  command: string | null;
+  isLive: boolean;
+}
+
+/** More series than these are not named in a row below the plot. */
+const NAMED = 12;
+
+export function TimelineCharts({ timeline, command, isLive }: Props) {
+  const [at, point] = useState<{ index: number; series: number | null; of: "goodput" | "rtt" } | null>(null);
+  const [factor, unit] = RATE.unit(largest(timeline.goodput));
+  const bps = (value: number | null | undefined) => (value == null ? "-" : significant(value / factor));
+  const goodput = timeline.goodput;
+  const hasTrips = timeline.rtt.series.some((one) => one.values.some((value) => value !== null));
+  return (
+    <>
+      <Figure
+        title={`Goodput, ${unit}`}
+        name="goodput"
+        chart={goodput}
+        timeline={timeline}
+        scale={RATE}
+        csvUnit="bps"
+        command={command}
+        height={230}
+        hasTimes={!hasTrips}
+        sentence={goodputSentence(goodput)}
+        readout={at?.of === "goodput" ? goodputAt(goodput, at.index, at.series) : null}
+        value={bps}
+        isLive={isLive}
+        onPoint={(index, series) => {
+          point(index === null ? null : { index, series, of: "goodput" });
+        }}
+      />
+      {hasTrips && (
+        <Figure
+          title="Round trip, ms"
+          name="round-trip"
+          chart={timeline.rtt}
+          timeline={timeline}
+          scale={ROUND_TRIP}
+          csvUnit="ns"
+          command={command}
+          height={140}
+          hasTimes={true}
+          sentence={rttSentence(timeline.rtt)}
+          readout={at?.of === "rtt" ? rttAt(timeline.rtt, at.index) : null}
+          value={milliseconds}
+          isLive={isLive}
+          onPoint={(index) => {
+            point(index === null ? null : { index, series: null, of: "rtt" });
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+interface FigureProps {
+  title: string;
+  name: string;
+  chart: Chart;
+  timeline: Timeline;
+  scale: Scale;
+  csvUnit: string;
+  command: string | null;
+  height: number;
+  hasTimes: boolean;
+  sentence: string;
+  readout: string | null;
+  value: (value: number | null | undefined) => string;
+  isLive: boolean;
+  onPoint: (index: number | null, series: number | null) => void;
+}
+
+function Figure(props: FigureProps) {
+  const { title, name, chart, timeline, scale, value, sentence } = props;
+  const [factor] = scale.unit(largest(chart));
+  const few = chart.series.length <= NAMED;
+  return (
+    <figure class="chart">
+      <div class="bar">
+        <h3>{title}</h3>
+        <span class="readout" aria-hidden="true">
+          {props.readout}
+        </span>
+        <Tools
+          csv={() => csv(chart, props.csvUnit)}
+          svg={() => svgOf(chart, timeline, title, (v) => significant(v / factor))}
+          name={name}
+          command={props.command}
+        />
+      </div>
+      <Plot
+        chart={chart}
+        timeline={timeline}
+        scale={scale}
+        height={props.height}
+        hasTimes={props.hasTimes}
+        sentence={`${title}. ${sentence}`}
+        onPoint={props.onPoint}
+      />
+      {name === "goodput" && (
+        <ul class="legend">
+          {(few ? chart.series : chart.series.filter((one) => one.bold)).map((one) => (
+            <li key={one.label}>
+              <Swatch colour={one.colour} isBold={one.bold} />
+              {one.label}
+            </li>
+          ))}
+          {!few && <li>{chart.series.filter((one) => !one.bold).length} streams, thin</li>}
+          {chart.ticks.length > 0 && (
+            <li>
+              <span class="tick" /> retransmits
+            </li>
+          )}
+        </ul>
+      )}
+      <figcaption>{sentence}</figcaption>
+      {!props.isLive && <Table title={title} chart={chart} value={value} />}
+    </figure>
+  );
+}
+
+export function Swatch({ colour, isBold = true }: { colour: string; isBold?: boolean }) {
+  return (
+    <svg class="swatch" viewBox="0 0 12 12" aria-hidden="true">
+      <rect x="0" y={isBold ? 1 : 4} width="12" height={isBold ? 10 : 4} fill={`var(${colour})`} />
+    </svg>
+  );
+}
+
+/** What each chart offers. */
+export function Tools(props: { csv: () => string; svg: () => string; name: string; command: string | null }) {
+  const [shown, show] = useState(false);
+  return (
+    <>
+      <span class="tools">
+        <Copy text={props.csv} label={`Copy the data of ${props.name} (CSV)`}>
+          Copy the data (CSV)
+        </Copy>
+        <button
+          type="button"
+          class="quiet"
+          aria-label={`Save ${props.name} as SVG`}
+          onClick={() => {
+            save(`bdp-${props.name}.svg`, "image/svg+xml", props.svg());
+          }}
+        >
+          Save as SVG
+        </button>
+        {props.command !== null && (
+          <button
+            type="button"
+            class="quiet"
+            aria-expanded={shown}
+            aria-label={`Show the command of ${props.name}`}
+            onClick={() => {
+              show(!shown);
+            }}
+          >
+            Show the command
+          </button>
+        )}
+      </span>
+      {shown && props.command !== null && <CommandLine command={props.command} label="Command of this chart" />}
+    </>
+  );
+}
+
+function Table({ title, chart, value }: { title: string; chart: Chart; value: FigureProps["value"] }) {
+  const [isOpen, open] = useState(false);
+  const many = chart.series.length > NAMED;
+  const shown = chart.series.map((one, index) => ({ one, index })).filter(({ one }) => !many || one.bold);
+  return (
+    <details
+      onToggle={(event) => {
+        open(event.currentTarget.open);
+      }}
+    >
+      <summary>{title} as a table</summary>
+      {isOpen && (
+        <div class="scroll" tabIndex={0} role="region" aria-label={`${title} as a table`}>
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">s</th>
+                {shown.map(({ one }) => (
+                  <th scope="col" key={one.label}>
+                    {one.label}
+                  </th>
+                ))}
+              </tr>
+            </thead>
+            <tbody>
+              {sampled(chart).map((row) => (
+                <tr key={row.t}>
+                  <th scope="row">{row.t.toFixed(1)}</th>
+                  {shown.map(({ index }) => (
+                    <td key={index}>{value(row.values[index])}</td>
+                  ))}
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </details>
+  );
+}
+
+function quartile(values: readonly (number | null | undefined)[], share: number): number | null {
+  const sorted = values.filter((value): value is number => value != null).sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? null;
+}
+
+function goodputSentence(chart: Chart): string {
+  const of = chart.series.filter((one) => one.bold);
+  const parts = of.map((one) => {
+    const name = one.label.startsWith("→") ? "To the host" : "From the host";
+    return `${name}: median of the readings ${rate(quartile(one.values, 0.5))}, highest ${rate(quartile(one.values, 1))}.`;
+  });
+  const count = chart.ticks.reduce((sum, tick) => sum + tick.count, 0);
+  if (count > 0) parts.push(`${String(count)} segments retransmitted.`);
+  return parts.join(" ");
+}
+
+function rttSentence(chart: Chart): string {
+  const values = chart.series[0]?.values ?? [];
+  return `Median of the probes ${milliseconds(quartile(values, 0.5))} ms, lowest ${milliseconds(quartile(values, 0))} ms, highest ${milliseconds(quartile(values, 1))} ms.`;
+}
+
+function goodputAt(chart: Chart, index: number, series: number | null): string {
+  const t = chart.xs[index];
+  if (t === undefined) return "";
+  const shown = chart.series.filter((one, at) => one.bold || at === series);
+  const parts = shown.filter((one) => one.values[index] != null).map((one) => `${one.label} ${rate(one.values[index])}`);
+  return parts.length === 0 ? "" : `${t.toFixed(1)} s  ${parts.join("  ")}`;
+}
+
+function rttAt(chart: Chart, index: number): string {
+  const value = chart.series[0]?.values[index];
+  return value == null ? "" : `${(chart.xs[index] ?? 0).toFixed(1)} s  ${milliseconds(value)} ms`;
+}

@@ -111,8 +111,22 @@ export function stageOf(progress: Progress): Stage {
   return { kind: "other", way: null, ...rest };
 }
 
-const of = <T>(pairs: readonly (readonly [unknown, unknown])[], way: Way): T | null =>
-  (pairs.find(([name]) => name === way)?.[1] as T | undefined) ?? null;
+type Pairs = readonly (readonly [unknown, unknown])[];
+
+const find = (pairs: Pairs, way: Way): unknown => pairs.find(([name]) => name === way)?.[1];
+
+function list<T>(pairs: Pairs, way: Way, read: (value: unknown) => T): T[] | null {
+  const found = find(pairs, way);
+  return Array.isArray(found) ? found.map(read) : null;
+}
+
+function number(pairs: Pairs, way: Way): number | null {
+  const found = find(pairs, way);
+  return typeof found === "number" ? found : null;
+}
+
+/** A rate of less time than this is noise. */
+const LEAST_SPAN_NS = 50e6;
 
 /** A gap in the numbers of this many events breaks the curves. */
 const BREAK = 3;
@@ -156,7 +170,7 @@ function progress(live: Live, repetition: number, now: Progress, isBroken: boole
   live.until = Math.max(live.until, (live.before + Math.max(stage.totalNs, stage.elapsedNs)) / 1e9);
   if (stage.kind === "both") live.bothAtOnce = true;
 
-  const infos = of<Info[]>(now.sender_infos, "to");
+  const infos = list(now.sender_infos, "to", (value) => value as Info);
   const totals = infos?.map((info) => info.total_retrans).filter((n) => n != null) ?? [];
   let retransmits = 0;
   if (totals.length > 0) {
@@ -165,7 +179,7 @@ function progress(live: Live, repetition: number, now: Progress, isBroken: boole
     live.cumulated = Math.max(live.cumulated, sum);
     if (stage.kind === "direction" || stage.kind === "both") live.retransmits = sum;
   }
-  const arrivals = of<Arrival[]>(now.arrivals, "from");
+  const arrivals = list(now.arrivals, "from", (value) => value as Arrival);
   if (arrivals && arrivals.length > 0) {
     live.isUdp = true;
     const sum = (f: (a: Arrival) => number) => arrivals.reduce((s, a) => s + f(a), 0);
@@ -174,12 +188,14 @@ function progress(live: Live, repetition: number, now: Progress, isBroken: boole
     live.jitterNs = sum((a) => a.jitter_ns) / arrivals.length;
   }
   if (now.datagram_bytes != null) live.isUdp = true;
+  // The rest of a stage is too short to tell a rate by.
+  const isRest = now.is_last && now.span_ns !== null && now.span_ns < LEAST_SPAN_NS;
   const point: Point = {
     t: (live.before + now.elapsed_ns) / 1e9,
-    to: streams(stage, now, "to"),
-    from: streams(stage, now, "from"),
-    toSum: of<number>(now.goodput_bps, "to"),
-    fromSum: of<number>(now.goodput_bps, "from"),
+    to: isRest ? null : streams(stage, now, "to"),
+    from: isRest ? null : streams(stage, now, "from"),
+    toSum: isRest ? null : number(now.goodput_bps, "to"),
+    fromSum: isRest ? null : number(now.goodput_bps, "from"),
     rttNs: now.rtt_ns,
     retransmits,
   };
@@ -195,7 +211,7 @@ function progress(live: Live, repetition: number, now: Progress, isBroken: boole
 
 /** Streams of an experiment are others than those of the test: only their sum is shown. */
 function streams(stage: Stage, now: Progress, way: Way): number[] | null {
-  return stage.kind === "direction" || stage.kind === "both" ? of<number[]>(now.stream_goodput_bps, way) : null;
+  return stage.kind === "direction" || stage.kind === "both" ? list(now.stream_goodput_bps, way, Number) : null;
 }
 
 const blank = (t: number): Point => ({

@@ -3,10 +3,14 @@ import { batch, signal } from "@preact/signals";
 import * as api from "./api";
 import { newLive, take, type Live } from "./events";
 import type { Event, Outcome } from "./generated/job";
+import { isMeasurements, type Measurement } from "./documents";
 
 export const job = signal<api.JobState | null>(null);
 /** The job's state; the number rises with every change of it. */
 export const live = signal<{ live: Live; version: number } | null>(null);
+
+/** The measurement of the job that ended, with its sentences. */
+export const result = signal<{ id: string; measurement: Measurement } | null>(null);
 
 let source: EventSource | null = null;
 let following: string | null = null;
@@ -73,6 +77,7 @@ function open(): void {
         if (job.value) job.value = { ...job.value, state: "ended", outcome: state.outcome };
         changed(true);
       });
+      void conclude(id, state);
     } else changed();
   };
   events.addEventListener("message", receive);
@@ -83,6 +88,20 @@ function open(): void {
     // A broken connection; the job goes on without a reader.
     void refresh();
   });
+}
+
+/** The stored document has what the events lack: the findings in words. */
+async function conclude(id: string, state: Live): Promise<void> {
+  let measurement = state.measurements.at(-1) ?? null;
+  if (state.run !== null) {
+    try {
+      const document = await api.document_(state.run);
+      if (isMeasurements(document)) measurement = document.runs.at(-1) ?? measurement;
+    } catch {
+      // The event's own measurement has the figures.
+    }
+  }
+  if (measurement && following === id) result.value = { id, measurement };
 }
 
 /** Follows the newest job, if there is one; resumes after the last event that is known. */

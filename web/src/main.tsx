@@ -2,7 +2,6 @@ import { render } from "preact";
 import * as api from "./api";
 import { refresh } from "./follow";
 import { loadAbout } from "./page";
-import "uplot/dist/uPlot.min.css";
 import "./style.css";
 import { App } from "./view/app";
 

@@ -8,7 +8,8 @@ export interface Series {
   /** A colour of the style sheet: `--to`. */
   colour: string;
   bold: boolean;
-  values: (number | null)[];
+  /** Null is a gap; undefined is a time of another curve. */
+  values: (number | null | undefined)[];
 }
 
 export interface Chart {
@@ -144,7 +145,7 @@ export function ofMeasurement(measurement: Measurement): Timeline {
         label: arrow(way),
         colour: `--${way}`,
         bold: true,
-        values: held(way) as (number | null)[],
+        values: held(way),
       })),
       ticks,
     },

@@ -1,5 +1,6 @@
 // A chart as an SVG file of its own, with the colours of now.
 import { largest, type Chart, type Timeline } from "./model";
+import { colour } from "./theme";
 
 const WIDTH = 900;
 const HEIGHT = 300;
@@ -8,7 +9,6 @@ const RIGHT = 10;
 const TOP = 30;
 const FOOT = 30;
 
-export const colour = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 const escaped = (text: string): string =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
@@ -18,7 +18,7 @@ export function marks(most: number, wanted = 5): number[] {
   if (!(most > 0)) return [0];
   const rough = most / wanted;
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((n) => n * power).find((n) => n >= rough) ?? power * 10;
+  const step = [1, 2, 2.5, 5, 10].map((n) => n * power).find((n) => n >= rough) ?? power * 10;
   const all: number[] = [];
   for (let index = 0; index * step <= most * 1.001; index += 1) all.push(index * step);
   return all;
@@ -56,8 +56,10 @@ export function svgOf(
     let path = "";
     let isDown = false;
     for (const [index, value] of series.values.entries()) {
+      // Curves of two directions at once skip each other's times.
+      if (value === undefined) continue;
       if (value === null) isDown = false;
-      else if (value !== undefined) {
+      else {
         path += `${isDown ? "L" : "M"}${x(chart.xs[index] ?? 0)} ${y(value)}`;
         isDown = true;
       }

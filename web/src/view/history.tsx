@@ -99,12 +99,17 @@ export function History() {
                 </td>
                 <th scope="col">run</th>
                 <th scope="col">started</th>
-                <th scope="col">kind</th>
+                <th scope="col" class="text">
+                  kind
+                </th>
                 <th scope="col" class="text">
                   host or scenario
                 </th>
                 <th scope="col">→ goodput</th>
                 <th scope="col">← goodput</th>
+                <th scope="col" class="text">
+                  command
+                </th>
                 <th scope="col" class="text">
                   export
                 </th>
@@ -146,6 +151,11 @@ export function History() {
                   </td>
                   <td>{run.goodput_bps?.to == null ? "-" : rate(run.goodput_bps.to)}</td>
                   <td>{run.goodput_bps?.from == null ? "-" : rate(run.goodput_bps.from)}</td>
+                  <td class="text">
+                    <code>
+                      <Name>{run.command}</Name>
+                    </code>
+                  </td>
                   <td class="text">
                     <Exports run={run.run} />
                   </td>

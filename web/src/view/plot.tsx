@@ -1,10 +1,10 @@
-// One plot: a chart drawn by uPlot, redrawn as it grows.
-import { useEffect, useRef } from "preact/hooks";
-import uPlot from "uplot";
-import { largest, type Chart, type Timeline } from "../model";
+// One plot: curves on a canvas, redrawn as they grow. Plots share their time axis and its cursor.
+import { signal } from "@preact/signals";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { rateUnit, significant } from "../format";
-import { colour } from "../svg";
-import { theme } from "../theme";
+import { largest, type Chart, type Timeline } from "../model";
+import { marks } from "../svg";
+import { colour, theme } from "../theme";
 
 export interface Scale {
   /** Factor and unit for this largest value. */
@@ -14,156 +14,204 @@ export interface Scale {
 export const RATE: Scale = { unit: (most) => rateUnit(most) };
 export const ROUND_TRIP: Scale = { unit: () => [1e6, "ms"] };
 
-const AXIS_WIDTH = 58;
-const cursors = uPlot.sync("time");
+/** Where the reader points: a time, and the share of the height in one of the plots. */
+export const cursor = signal<{ t: number; plot: string; height: number } | null>(null);
+
+const LEFT = 58;
+const RIGHT = 8;
+const TOP = 6;
+/** With so many curves a dense screen gets no more points than others. */
+const MANY = 32;
+
+export interface Frame {
+  width: number;
+  height: number;
+  foot: number;
+  until: number;
+  most: number;
+}
+
+/** The largest value of the axis. */
+export const top = (chart: Chart): number => largest(chart) * 1.08 || 1;
 
 interface Props {
+  name: string;
   chart: Chart;
   timeline: Timeline;
   scale: Scale;
   height: number;
   hasTimes: boolean;
   sentence: string;
-  onPoint: (index: number | null, series: number | null) => void;
 }
 
-export function Plot({ chart, timeline, scale, height, hasTimes, sentence, onPoint }: Props) {
-  const place = useRef<HTMLDivElement>(null);
-  const plot = useRef<uPlot | null>(null);
-  const now = useRef({ chart, timeline, scale, onPoint });
-  now.current = { chart, timeline, scale, onPoint };
-  const kind = `${theme.value} ${String(height)} ${chart.series.map((one) => one.label + one.colour).join("|")}`;
+export function Plot({ name, chart, timeline, scale, height, hasTimes, sentence }: Props) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const line = useRef<HTMLDivElement>(null);
+  const [width, widen] = useState(0);
+  const foot = hasTimes ? 22 : 8;
 
-  useEffect(() => {
-    const element = place.current;
-    if (!element) return undefined;
-    const font = "11px system-ui, sans-serif";
-    const text = colour("--faint");
-    const line = colour("--line");
-    const width = () => Math.max(element.clientWidth, 120);
-    const made = new uPlot(
-      {
-        width: width(),
-        height,
-        legend: { show: false },
-        cursor: {
-          sync: { key: cursors.key, setSeries: false, scales: ["x", null] },
-          drag: { x: false, y: false },
-          focus: { prox: now.current.chart.series.length > 2 ? 12 : -1 },
-          points: { show: now.current.chart.series.length <= 8 },
-        },
-        focus: { alpha: 0.35 },
-        scales: {
-          x: { time: false, range: () => [0, now.current.timeline.until] },
-          y: { range: (_, __, max) => [0, Math.max(max, 0) * 1.08 || 1] },
-        },
-        axes: [
-          {
-            show: true,
-            stroke: text,
-            font,
-            size: hasTimes ? 26 : 8,
-            grid: { stroke: line, width: 1 },
-            ticks: { show: false },
-            values: (_, splits) => splits.map((t) => (hasTimes ? `${significant(t)} s` : "")),
-          },
-          {
-            stroke: text,
-            font,
-            size: AXIS_WIDTH,
-            grid: { stroke: line, width: 1 },
-            ticks: { show: false },
-            space: 28,
-            values: (_, splits) => {
-              const [factor] = now.current.scale.unit(largest(now.current.chart));
-              return splits.map((value) => significant(value / factor));
-            },
-          },
-        ],
-        series: [
-          {},
-          ...now.current.chart.series.map((one) => ({
-            label: one.label,
-            stroke: colour(one.colour),
-            width: one.bold ? 2 : 1,
-            points: { show: false },
-            spanGaps: false,
-          })),
-        ],
-        hooks: {
-          draw: [
-            (u) => {
-              marks(u, now.current, text, line);
-            },
-          ],
-          setCursor: [
-            (u) => {
-              now.current.onPoint(u.cursor.idx ?? null, focused(u));
-            },
-          ],
-        },
-      },
-      data(now.current.chart),
-      element,
-    );
-    plot.current = made;
+  useLayoutEffect(() => {
+    const place = canvas.current?.parentElement;
+    if (!place) return undefined;
     const observer = new ResizeObserver(() => {
-      if (width() !== made.width) made.setSize({ width: width(), height });
+      widen(place.clientWidth);
     });
-    observer.observe(element);
+    observer.observe(place);
+    widen(place.clientWidth);
     return () => {
       observer.disconnect();
-      made.destroy();
-      plot.current = null;
     };
-  }, [kind]);
+  }, []);
 
-  useEffect(() => {
-    plot.current?.setData(data(chart));
-  }, [chart]);
+  const colours = theme.value;
+  useLayoutEffect(() => {
+    const element = canvas.current;
+    if (!element || width === 0) return;
+    const ratio = chart.series.length > MANY ? 1 : devicePixelRatio;
+    const size = [Math.round(width * ratio), Math.round(height * ratio)] as const;
+    if (element.width !== size[0] || element.height !== size[1]) [element.width, element.height] = size;
+    const context = element.getContext("2d");
+    if (!context) return;
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    draw(context, chart, timeline, scale, { width, height, foot, until: timeline.until, most: top(chart) });
+  }, [chart, timeline, width, height, foot, colours]);
 
-  return <div ref={place} class="plot" role="img" aria-label={sentence} />;
+  useEffect(
+    () =>
+      cursor.subscribe((at) => {
+        const element = line.current;
+        if (!element) return;
+        element.hidden = at === null || at.t > timeline.until;
+        if (at) element.style.left = `${LEFT + (at.t / timeline.until) * (width - LEFT - RIGHT)}px`;
+      }),
+    [timeline.until, width],
+  );
+
+  const move = (event: PointerEvent) => {
+    const box = canvas.current?.getBoundingClientRect();
+    if (!box) return;
+    const share = (event.clientX - box.left - LEFT) / (box.width - LEFT - RIGHT);
+    const up = 1 - (event.clientY - box.top - TOP) / (box.height - TOP - foot);
+    cursor.value = share < 0 || share > 1 ? null : { t: share * timeline.until, plot: name, height: up };
+  };
+  const leave = () => {
+    cursor.value = null;
+  };
+  return (
+    <div class={hasTimes ? "plot low" : "plot"} role="img" aria-label={sentence} onPointerMove={move} onPointerLeave={leave}>
+      <canvas ref={canvas} style={{ height: `${height}px` }} />
+      <div ref={line} class="cursor" hidden />
+    </div>
+  );
 }
 
-const data = (chart: Chart): uPlot.AlignedData => [chart.xs, ...chart.series.map((one) => one.values)];
+function draw(context: CanvasRenderingContext2D, chart: Chart, timeline: Timeline, scale: Scale, frame: Frame): void {
+  const { width, height, foot, until, most } = frame;
+  const [right, bottom] = [width - RIGHT, height - foot];
+  const x = (t: number) => LEFT + (t / until) * (right - LEFT);
+  const y = (value: number) => bottom - (value / most) * (bottom - TOP);
+  const text = colour("--faint");
+  context.clearRect(0, 0, width, height);
+  context.font = "11px system-ui, sans-serif";
+  context.fillStyle = text;
+  context.strokeStyle = colour("--line");
+  context.lineWidth = 1;
 
-function focused(u: uPlot): number | null {
-  const found = u.series.findIndex((one, index) => index > 0 && (one as { _focus?: boolean | null })._focus === true);
-  return found > 0 ? found - 1 : null;
-}
-
-/** Stages as lines with their names, retransmissions as ticks at the foot. */
-function marks(u: uPlot, now: { chart: Chart; timeline: Timeline }, text: string, line: string): void {
-  const { ctx, bbox } = u;
-  const ratio = uPlot.pxRatio;
-  ctx.save();
-  ctx.lineWidth = ratio;
-  ctx.font = `${11 * ratio}px system-ui, sans-serif`;
-  ctx.textBaseline = "top";
-  let free = -1;
-  for (const span of now.timeline.spans) {
-    const x = Math.round(u.valToPos(span.start, "x", true));
-    if (x < bbox.left || x > bbox.left + bbox.width) continue;
-    ctx.strokeStyle = line;
-    ctx.beginPath();
-    ctx.moveTo(x, bbox.top);
-    ctx.lineTo(x, bbox.top + bbox.height);
-    ctx.stroke();
-    const width = ctx.measureText(span.label).width;
-    if (x > free && x + width < bbox.left + bbox.width) {
-      ctx.fillStyle = text;
-      ctx.fillText(span.label, x + 4 * ratio, bbox.top + 2 * ratio);
-      free = x + width + 10 * ratio;
+  const path = (lines: () => void) => {
+    context.beginPath();
+    lines();
+    context.stroke();
+  };
+  const [factor] = scale.unit(largest(chart));
+  const values = marks(most / factor, Math.max(2, Math.floor(height / 45))).map((value) => value * factor);
+  const times = marks(until, Math.max(2, Math.floor(width / 110)));
+  context.textAlign = "right";
+  context.textBaseline = "middle";
+  for (const value of values) context.fillText(significant(value / factor), LEFT - 7, y(value));
+  path(() => {
+    for (const value of values) {
+      const at = Math.round(y(value)) + 0.5;
+      context.moveTo(LEFT, at);
+      context.lineTo(right, at);
+    }
+    for (const t of times) {
+      const at = Math.round(x(t)) + 0.5;
+      context.moveTo(at, TOP);
+      context.lineTo(at, bottom);
+    }
+  });
+  if (foot > 10) {
+    context.textBaseline = "top";
+    for (const t of times) {
+      const label = `${significant(t)} s`;
+      const half = context.measureText(label).width / 2;
+      context.textAlign = "center";
+      context.fillText(label, Math.min(x(t), right - half), bottom + 6);
     }
   }
-  ctx.strokeStyle = colour("--bad");
-  const foot = bbox.top + bbox.height;
-  ctx.beginPath();
-  for (const tick of now.chart.ticks) {
-    const x = Math.round(u.valToPos(tick.t, "x", true));
-    ctx.moveTo(x, foot);
-    ctx.lineTo(x, foot - 8 * ratio);
+
+  context.lineJoin = "round";
+  context.save();
+  context.rect(LEFT, 0, right - LEFT, bottom + 1);
+  context.clip();
+  for (const series of chart.series) {
+    context.strokeStyle = colour(series.colour);
+    context.lineWidth = series.bold ? 2 : 1;
+    path(() => {
+      curve(context, chart.xs, series.values, x, y);
+    });
   }
-  ctx.stroke();
-  ctx.restore();
+  context.restore();
+
+  context.strokeStyle = colour("--bad");
+  context.lineWidth = 1;
+  path(() => {
+    for (const tick of chart.ticks) {
+      const at = Math.round(x(tick.t)) + 0.5;
+      context.moveTo(at, bottom);
+      context.lineTo(at, bottom - 9);
+    }
+  });
+
+  context.strokeStyle = colour("--edge");
+  context.textAlign = "left";
+  context.textBaseline = "top";
+  let free = -1;
+  for (const span of timeline.spans) {
+    const at = Math.round(x(span.start)) + 0.5;
+    path(() => {
+      context.moveTo(at, TOP);
+      context.lineTo(at, bottom);
+    });
+    const end = at + 4 + context.measureText(span.label).width;
+    if (at < free || end > right) continue;
+    context.fillText(span.label, at + 4, TOP + 1);
+    free = end + 6;
+  }
+}
+
+/** A curve with gaps where a value is null; a reading between two gaps is a short dash. */
+function curve(
+  context: CanvasRenderingContext2D,
+  xs: readonly number[],
+  values: readonly (number | null | undefined)[],
+  x: (t: number) => number,
+  y: (value: number) => number,
+): void {
+  let isDown = false;
+  for (const [index, t] of xs.entries()) {
+    const value = values[index];
+    if (value === undefined) continue;
+    if (value === null) {
+      isDown = false;
+      continue;
+    }
+    const [a, b] = [x(t), y(value)];
+    if (isDown) context.lineTo(a, b);
+    else {
+      context.moveTo(a - 0.5, b);
+      context.lineTo(a, b);
+    }
+    isDown = true;
+  }
 }

@@ -4,7 +4,7 @@ import { useEffect, useMemo } from "preact/hooks";
 import * as api from "../api";
 import { commandLine, EMPTY, fieldOf, OPTIONS, PRESETS, words, type Field, type Form } from "../command";
 import { stageWords } from "../events";
-import { job, live, start, stop } from "../follow";
+import { job, live, result, start, stop } from "../follow";
 import { milliseconds, percent, rate, seconds } from "../format";
 import { ofLive } from "../model";
 import { arrow } from "../words";
@@ -230,7 +230,7 @@ function Select<F extends "direction" | "protocol">(props: { field: F; label: st
         value={form.value[field]}
         aria-describedby={error === null ? undefined : `${field}-error`}
         onChange={(event) => {
-          set({ [field]: event.currentTarget.value } as Partial<Form>);
+          set({ [field]: event.currentTarget.value });
         }}
       >
         {choices.map(([value, text]) => (
@@ -314,8 +314,10 @@ function Option({ argument }: { argument: api.Argument }) {
   const id = `option-${name}`;
   const value = form.value.more[name];
   const change = (next: string | true | undefined) => {
-    const { [name]: _, ...rest } = form.value.more;
-    set({ more: next === undefined || next === "" ? rest : { ...rest, [name]: next } });
+    const more = new Map(Object.entries(form.value.more));
+    if (next === undefined || next === "") more.delete(name);
+    else more.set(name, next);
+    set({ more: Object.fromEntries(more) });
   };
   const label = `--${name}${argument.value === null ? "" : ` ${argument.value}`}`;
   const shown = typeof value === "string" ? value : "";
@@ -391,7 +393,7 @@ function Current() {
   if (!current || !shown) return <Empty />;
   const state = shown.live;
   const host = hostOf(current.command);
-  const measurement = state.measurements.at(-1);
+  const measurement = result.value?.id === current.id ? result.value.measurement : null;
   const ending = state.outcome?.ending;
   return (
     <>
@@ -475,8 +477,8 @@ function Empty() {
     <section class="panel empty" aria-labelledby="empty">
       <h2 id="empty">{hasRuns.value === false ? "No runs yet" : "Nothing is running"}</h2>
       <p>
-        Start <code>bdp serve</code> on the other machine; it prints its address and a token. Type its host above or at the
-        left, and press Enter. Two seconds of idle round trips come first, then ten seconds each way.
+        Start <code>bdp serve</code> on the other machine; it prints its address and a token. Type its host into
+        the form and press Enter. Two seconds of idle round trips come first, then ten seconds each way.
       </p>
       <p>
         To try it on this machine alone: <code>bdp serve</code> in a terminal, and the host <code>127.0.0.1</code>.{" "}

@@ -1,7 +1,7 @@
 // A stored run.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import * as api from "../api";
-import type { Measurement, Measurements } from "../generated/measurement";
+import { isMeasurements, type Measurement } from "../documents";
 import { moment } from "../format";
 import { ofMeasurement } from "../model";
 import { Name } from "./parts";
@@ -51,9 +51,6 @@ export function Stored({ run }: { run: string }) {
   if (!loaded) return <section class="panel">Reading run {run}.</section>;
   return <Show run={run} loaded={loaded} />;
 }
-
-const isMeasurements = (document: unknown): document is Measurements =>
-  typeof document === "object" && document !== null && "schema" in document && document.schema === "bdp.measurements/1";
 
 function Show({ run, loaded }: { run: string; loaded: Loaded }) {
   const { document, listed } = loaded;

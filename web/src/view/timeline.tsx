@@ -4,7 +4,7 @@ import { milliseconds, rate, significant } from "../format";
 import { csv, largest, sampled, type Chart, type Timeline } from "../model";
 import { save, svgOf } from "../svg";
 import { Copy, CommandLine } from "./parts";
-import { Plot, RATE, ROUND_TRIP, type Scale } from "./plot";
+import { cursor, Plot, RATE, ROUND_TRIP, top, type Scale } from "./plot";
 
 interface Props {
   timeline: Timeline;
@@ -16,7 +16,6 @@ interface Props {
 const NAMED = 12;
 
 export function TimelineCharts({ timeline, command, isLive }: Props) {
-  const [at, point] = useState<{ index: number; series: number | null; of: "goodput" | "rtt" } | null>(null);
   const [factor, unit] = RATE.unit(largest(timeline.goodput));
   const bps = (value: number | null | undefined) => (value == null ? "-" : significant(value / factor));
   const goodput = timeline.goodput;
@@ -34,12 +33,9 @@ export function TimelineCharts({ timeline, command, isLive }: Props) {
         height={230}
         hasTimes={!hasTrips}
         sentence={goodputSentence(goodput)}
-        readout={at?.of === "goodput" ? goodputAt(goodput, at.index, at.series) : null}
+        readout={goodputAt}
         value={bps}
         isLive={isLive}
-        onPoint={(index, series) => {
-          point(index === null ? null : { index, series, of: "goodput" });
-        }}
       />
       {hasTrips && (
         <Figure
@@ -53,12 +49,9 @@ export function TimelineCharts({ timeline, command, isLive }: Props) {
           height={140}
           hasTimes={true}
           sentence={rttSentence(timeline.rtt)}
-          readout={at?.of === "rtt" ? rttAt(timeline.rtt, at.index) : null}
+          readout={rttAt}
           value={milliseconds}
           isLive={isLive}
-          onPoint={(index) => {
-            point(index === null ? null : { index, series: null, of: "rtt" });
-          }}
         />
       )}
     </>
@@ -76,10 +69,9 @@ interface FigureProps {
   height: number;
   hasTimes: boolean;
   sentence: string;
-  readout: string | null;
+  readout: (chart: Chart, index: number, near: number | null) => string;
   value: (value: number | null | undefined) => string;
   isLive: boolean;
-  onPoint: (index: number | null, series: number | null) => void;
 }
 
 function Figure(props: FigureProps) {
@@ -90,9 +82,7 @@ function Figure(props: FigureProps) {
     <figure class="chart">
       <div class="bar">
         <h3>{title}</h3>
-        <span class="readout" aria-hidden="true">
-          {props.readout}
-        </span>
+        <Readout name={name} chart={chart} text={props.readout} />
         <Tools
           csv={() => csv(chart, props.csvUnit)}
           svg={() => svgOf(chart, timeline, title, (v) => significant(v / factor))}
@@ -101,13 +91,13 @@ function Figure(props: FigureProps) {
         />
       </div>
       <Plot
+        name={name}
         chart={chart}
         timeline={timeline}
         scale={scale}
         height={props.height}
         hasTimes={props.hasTimes}
         sentence={`${title}. ${sentence}`}
-        onPoint={props.onPoint}
       />
       {name === "goodput" && (
         <ul class="legend">
@@ -129,6 +119,41 @@ function Figure(props: FigureProps) {
       {!props.isLive && <Table title={title} chart={chart} value={value} />}
     </figure>
   );
+}
+
+/** What the curves have where the reader points. */
+function Readout({ name, chart, text }: { name: string; chart: Chart; text: FigureProps["readout"] }) {
+  const at = cursor.value;
+  const index = at === null ? -1 : nearest(chart.xs, at.t);
+  const near = at !== null && at.plot === name && chart.series.length > 2 ? closest(chart, index, at.height * top(chart)) : null;
+  return (
+    <span class="readout" aria-hidden="true">
+      {index < 0 ? "" : text(chart, index, near)}
+    </span>
+  );
+}
+
+/** Index of the time nearest to this one; -1 without any. */
+function nearest(xs: readonly number[], t: number): number {
+  let [low, high] = [0, xs.length - 1];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((xs[middle] ?? 0) < t) low = middle + 1;
+    else high = middle;
+  }
+  const before = low > 0 && t - (xs[low - 1] ?? 0) < (xs[low] ?? 0) - t;
+  return xs.length === 0 ? -1 : before ? low - 1 : low;
+}
+
+/** The curve nearest to a value, if one is near. */
+function closest(chart: Chart, index: number, wanted: number): number | null {
+  let [best, distance] = [null as number | null, top(chart) * 0.06];
+  for (const [number, series] of chart.series.entries()) {
+    const value = series.values[index];
+    if (value == null || Math.abs(value - wanted) >= distance) continue;
+    [best, distance] = [number, Math.abs(value - wanted)];
+  }
+  return best;
 }
 
 export function Swatch({ colour, isBold = true }: { colour: string; isBold?: boolean }) {

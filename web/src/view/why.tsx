@@ -11,7 +11,7 @@ import type {
   RttSummary,
   TimeSpent,
 } from "../generated/measurement";
-import { colour, save } from "../svg";
+import { colour } from "../theme";
 import { arrow, stateColour, stateName } from "../words";
 import { CommandLine, Name } from "./parts";
 import { Tools } from "./timeline";
@@ -104,12 +104,12 @@ function Verdict({ direction, host }: { direction: DirectionResult; host: string
       </p>
       {finding && (
         <p class={isGood(finding) ? "said good" : "said"}>
-          {finding.summary}
+          {said(finding)}
           {sure}
           {sure !== "" && finding.probability !== null && ` (${percent(finding.probability)})`}
         </p>
       )}
-      {finding?.remedy && (
+      {finding?.remedy && said(finding) === finding.summary && (
         <p>
           <b>cure:</b> {finding.remedy.text}
           {finding.next &&
@@ -123,6 +123,12 @@ function Verdict({ direction, host }: { direction: DirectionResult; host: string
       )}
     </div>
   );
+}
+
+/** Without a store there are no sentences: the limit's name then. */
+function said(finding: Finding): string {
+  const { summary } = finding as Partial<Finding>;
+  return summary ?? `limited by ${stateName(finding.limit)}`;
 }
 
 const p = (summary: RttSummary | null, name: "p50" | "p95"): string => {
@@ -445,8 +451,3 @@ function Host({ title, host }: { title: string; host: HostFacts }) {
     </table>
   );
 }
-
-/** The document as a file. */
-export const saveJson = (name: string, document: unknown): void => {
-  save(name, "application/json", JSON.stringify(document, null, 2));
-};

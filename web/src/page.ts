@@ -46,5 +46,5 @@ export async function loadAbout(): Promise<void> {
 /** The host of a command line. */
 export function hostOf(command: string): string {
   const word = /^bdp \w+ (\S+)/.exec(command)?.[1] ?? "";
-  return word.startsWith("-") || word === "" ? "the host" : word;
+  return word.startsWith("-") ? "" : word;
 }

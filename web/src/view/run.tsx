@@ -40,11 +40,18 @@ effect(() => {
       (error: unknown) => {
         if (line.peek() === now && error instanceof api.Refusal && error.status !== 401) {
           const text = error.message.replace(/; see 'bdp [a-z ]*--help'$/, "");
-          problem.value = { text, field: fieldOf(text, form.peek()) };
+          const field = fieldOf(text, form.peek());
+          problem.value = { text: field === null ? text : text.replace(/^invalid value '.*?' for '.*?': /, ""), field };
         }
       },
     );
   }, 200);
+});
+
+/** A job of another tab, or from before a reload, brings its host. */
+effect(() => {
+  const command = job.value?.command;
+  if (command !== undefined && form.peek().host === "") form.value = { ...form.peek(), host: hostOf(command) };
 });
 
 const set = (values: Partial<Form>): void => {
@@ -163,7 +170,6 @@ function FormPanel() {
         ]}
       />
       <Input field="rate" label="Rate of each stream" placeholder={current.protocol === "udp" ? "50M" : "unlimited"} />
-      <More />
       <CommandLine command={commandLine(line.value)} label="The same on the command line" />
       {error && error.field === null && (
         <p class="error" id="form-error" role="alert">
@@ -184,6 +190,7 @@ function FormPanel() {
         </button>
         <span class="faint">Enter starts, Escape stops</span>
       </div>
+      <More />
     </form>
   );
 }
@@ -392,7 +399,7 @@ function Current() {
   const timeline = useMemo(() => (shown && shown.live.points.length > 0 ? ofLive(shown.live) : null), [shown]);
   if (!current || !shown) return <Empty />;
   const state = shown.live;
-  const host = hostOf(current.command);
+  const host = hostOf(current.command) || "the host";
   const measurement = result.value?.id === current.id ? result.value.measurement : null;
   const ending = state.outcome?.ending;
   return (

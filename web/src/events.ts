@@ -188,8 +188,7 @@ function progress(live: Live, repetition: number, now: Progress, isBroken: boole
     live.jitterNs = sum((a) => a.jitter_ns) / arrivals.length;
   }
   if (now.datagram_bytes != null) live.isUdp = true;
-  // The rest of a stage is too short to tell a rate by.
-  const isRest = now.is_last && now.span_ns !== null && now.span_ns < LEAST_SPAN_NS;
+  const isRest = isAfterEnd(now);
   const point: Point = {
     t: (live.before + now.elapsed_ns) / 1e9,
     to: isRest ? null : streams(stage, now, "to"),
@@ -207,6 +206,13 @@ function progress(live: Live, repetition: number, now: Progress, isBroken: boole
     else live.points.pop();
   }
   live.points.push(point);
+}
+
+/** The rest of a stage is too short to tell a rate by, and after its time only stragglers come. */
+function isAfterEnd(now: Progress): boolean {
+  const span = now.span_ns ?? 0;
+  if (now.is_last && now.span_ns !== null && span < LEAST_SPAN_NS) return true;
+  return now.total_ns > 0 && now.elapsed_ns - span / 2 > now.total_ns;
 }
 
 /** Streams of an experiment are others than those of the test: only their sum is shown. */

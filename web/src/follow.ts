@@ -12,7 +12,12 @@ export const live = signal<{ live: Live; version: number } | null>(null);
 /** The measurement of the job that ended, with its sentences. */
 export const result = signal<{ id: string; measurement: Measurement } | null>(null);
 
+/** Why the events of a running job can't be read. */
+export const trouble = signal<string | null>(null);
+
 let source: EventSource | null = null;
+let failures = 0;
+let reopening = 0;
 let following: string | null = null;
 let scheduled = 0;
 
@@ -37,19 +42,26 @@ function draw(): void {
   if (current) live.value = { live: current.live, version: current.version + 1 };
 }
 
+/** Broken connections in a row before the reader is told. */
+const TOLERATED = 4;
+
 /** Shows this job from its beginning. */
 export function follow(state: api.JobState): void {
   if (following === state.id) return;
   close();
+  failures = 0;
   following = state.id;
   batch(() => {
     job.value = state;
+    trouble.value = null;
     live.value = { live: newLive(), version: 0 };
   });
   open();
 }
 
 function close(): void {
+  clearTimeout(reopening);
+  reopening = 0;
   source?.close();
   source = null;
 }
@@ -57,20 +69,22 @@ function close(): void {
 function open(): void {
   const id = following;
   const state = live.value?.live;
-  if (id === null || !state || state.outcome) return;
+  if (id === null || !state || state.outcome || document.hidden) return;
   close();
   const events = new EventSource(`/api/jobs/${encodeURIComponent(id)}/events?after=${String(state.lastId)}`);
   source = events;
   const receive = (message: MessageEvent<string>) => {
     if (following !== id) return;
+    failures = 0;
+    trouble.value = null;
     const number = Number(message.lastEventId);
-    let document: Event | Outcome;
+    let event: Event | Outcome;
     try {
-      document = JSON.parse(message.data) as Event | Outcome;
+      event = JSON.parse(message.data) as Event | Outcome;
     } catch {
       return;
     }
-    if (!take(state, number, document)) return;
+    if (!take(state, number, event)) return;
     if (state.outcome) {
       events.close();
       batch(() => {
@@ -86,7 +100,12 @@ function open(): void {
     if (source !== events) return;
     close();
     // A broken connection; the job goes on without a reader.
-    void refresh();
+    failures += 1;
+    if (failures > TOLERATED) trouble.value = "the events of this job can't be read: too many tabs, or a proxy that buffers";
+    reopening = window.setTimeout(() => {
+      reopening = 0;
+      void refresh();
+    }, Math.min(100 * 2 ** failures, 15_000));
   });
 }
 
@@ -95,8 +114,8 @@ async function conclude(id: string, state: Live): Promise<void> {
   let measurement = state.measurements.at(-1) ?? null;
   if (state.run !== null) {
     try {
-      const document = await api.document_(state.run);
-      if (isMeasurements(document)) measurement = document.runs.at(-1) ?? measurement;
+      const stored = await api.document_(state.run);
+      if (isMeasurements(stored)) measurement = stored.runs.at(-1) ?? measurement;
     } catch {
       // The event's own measurement has the figures.
     }
@@ -121,11 +140,17 @@ export async function refresh(): Promise<void> {
       }
     }
     if (newest && newest.id !== following) follow(newest);
-    else if (source === null) open();
+    else if (source === null && reopening === 0) open();
   } catch {
     // The banner says so, and comes back here.
   }
 }
+
+/** A browser has six connections to a server for all its tabs: those that nobody sees leave theirs. */
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) close();
+  else void refresh();
+});
 
 /** Starts a job; several calls with the same key start one. */
 export async function start(words: string[], key: string): Promise<void> {

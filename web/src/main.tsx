@@ -33,6 +33,5 @@ if (place) {
   };
   void began.then(() => {
     setInterval(look, LOOK_MS);
-    document.addEventListener("visibilitychange", look);
   });
 }

@@ -45,6 +45,6 @@ export async function loadAbout(): Promise<void> {
 
 /** The host of a command line. */
 export function hostOf(command: string): string {
-  const word = /^bdp \w+ (\S+)/.exec(command)?.[1] ?? "";
+  const word = (/^bdp \w+ (\S+)/.exec(command)?.[1] ?? "").replaceAll("'", "");
   return word.startsWith("-") ? "" : word;
 }

@@ -93,6 +93,10 @@ describe("events", () => {
     const live = after(progress({}), progress({ elapsed_ns: 105e6, is_last: true, span_ns: 5e6, goodput_bps: [["to", 9e9]] }));
     expect(live.points.map((point) => point.toSum)).toEqual([5e6, null]);
   });
+  it("draws no rate of stragglers after the end", () => {
+    const live = after(progress({}), progress({ elapsed_ns: 1.1e9, goodput_bps: [["to", 1e6]] }));
+    expect(live.points.map((point) => point.toSum)).toEqual([5e6, null]);
+  });
   it("ends with the outcome", () => {
     const live = after(progress({}), outcome);
     expect(live.outcome?.ending).toBe("done");

@@ -98,15 +98,15 @@ export function History() {
                   <span class="hidden">Mark</span>
                 </td>
                 <th scope="col">run</th>
-                <th scope="col">started</th>
-                <th scope="col" class="text">
-                  kind
-                </th>
                 <th scope="col" class="text">
                   host or scenario
                 </th>
                 <th scope="col">→ goodput</th>
                 <th scope="col">← goodput</th>
+                <th scope="col">started</th>
+                <th scope="col" class="text">
+                  kind
+                </th>
                 <th scope="col" class="text">
                   command
                 </th>
@@ -135,8 +135,6 @@ export function History() {
                       {run.run}
                     </a>
                   </td>
-                  <td>{moment(run.started_unix_ms)}</td>
-                  <td class="text">{run.kind}</td>
                   <td class="text">
                     <Name>{run.scenario}</Name>
                     {run.label !== null && (
@@ -151,6 +149,8 @@ export function History() {
                   </td>
                   <td>{run.goodput_bps?.to == null ? "-" : rate(run.goodput_bps.to)}</td>
                   <td>{run.goodput_bps?.from == null ? "-" : rate(run.goodput_bps.from)}</td>
+                  <td>{moment(run.started_unix_ms)}</td>
+                  <td class="text">{run.kind}</td>
                   <td class="text">
                     <code>
                       <Name>{run.command}</Name>

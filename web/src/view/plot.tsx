@@ -19,7 +19,7 @@ export const cursor = signal<{ t: number; plot: string; height: number } | null>
 
 const LEFT = 58;
 const RIGHT = 8;
-const TOP = 6;
+const TOP = 18;
 /** With so many curves a dense screen gets no more points than others. */
 const MANY = 32;
 
@@ -180,12 +180,12 @@ function draw(context: CanvasRenderingContext2D, chart: Chart, timeline: Timelin
   for (const span of timeline.spans) {
     const at = Math.round(x(span.start)) + 0.5;
     path(() => {
-      context.moveTo(at, TOP);
+      context.moveTo(at, 2);
       context.lineTo(at, bottom);
     });
     const end = at + 4 + context.measureText(span.label).width;
     if (at < free || end > right) continue;
-    context.fillText(span.label, at + 4, TOP + 1);
+    context.fillText(span.label, at + 4, 3);
     free = end + 6;
   }
 }

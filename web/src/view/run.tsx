@@ -4,7 +4,8 @@ import { useEffect, useMemo } from "preact/hooks";
 import * as api from "../api";
 import { commandLine, EMPTY, fieldOf, OPTIONS, PRESETS, words, type Field, type Form } from "../command";
 import { stageWords } from "../events";
-import { job, live, result, start, stop } from "../follow";
+import { job, live, result, start, stop, trouble } from "../follow";
+import type { Outcome } from "../generated/job";
 import { milliseconds, percent, rate, seconds } from "../format";
 import { ofLive } from "../model";
 import { arrow } from "../words";
@@ -398,6 +399,7 @@ function Current() {
   const shown = live.value;
   const timeline = useMemo(() => (shown && shown.live.points.length > 0 ? ofLive(shown.live) : null), [shown]);
   if (!current || !shown) return <Empty />;
+  const isBlank = current.state === "ended" && timeline !== null && timeline.rtt.xs.every((_, at) => timeline.rtt.series[0]?.values[at] == null) && timeline.goodput.series.length === 0;
   const state = shown.live;
   const host = hostOf(current.command) || "the host";
   const measurement = result.value?.id === current.id ? result.value.measurement : null;
@@ -411,7 +413,9 @@ function Current() {
         <Progress host={host} />
         {state.outcome?.error != null && <p class="error">{state.outcome.error}</p>}
         {ending === "cancelled" && <p class="note">Stopped; the figures cover the time until then.</p>}
-        {timeline && <TimelineCharts timeline={timeline} command={current.command} isLive={current.state === "running"} />}
+        {trouble.value !== null && <p class="error">{trouble.value}</p>}
+        <Expectations outcome={state.outcome} />
+        {timeline && !isBlank && <TimelineCharts timeline={timeline} command={current.command} isLive={current.state === "running"} />}
       </section>
       {measurement && (
         <div class="panel">
@@ -419,6 +423,25 @@ function Current() {
         </div>
       )}
     </>
+  );
+}
+
+interface Judged {
+  expectation: string;
+  met: boolean;
+}
+
+function Expectations({ outcome }: { outcome: Outcome | null }) {
+  const judged = (outcome?.expectations ?? []) as Judged[];
+  if (judged.length === 0) return null;
+  return (
+    <ul class="plain">
+      {judged.map((one) => (
+        <li key={one.expectation} class={one.met ? "good" : "error"}>
+          {one.met ? "MET" : "MISSED"} {one.expectation}
+        </li>
+      ))}
+    </ul>
   );
 }
 
@@ -430,7 +453,7 @@ function Progress({ host }: { host: string }) {
   const isOver = state.outcome !== null;
   const name = isOver ? endOf(state.outcome?.ending) : stage ? stageWords(stage, host) : "starting";
   const left = stage && stage.totalNs > 0 ? stage.totalNs - stage.elapsedNs : null;
-  const share = isOver ? 1 : stage && stage.totalNs > 0 ? Math.min(1, stage.elapsedNs / stage.totalNs) : 0;
+  const share = stage && stage.totalNs > 0 ? Math.min(1, stage.elapsedNs / stage.totalNs) : 0;
   const last = state.points.at(-1);
   const repeated = state.repetition > 1 ? `run ${String(state.repetition)}, ` : "";
   return (
@@ -448,7 +471,7 @@ function Progress({ host }: { host: string }) {
           {job.value?.command}
         </span>
       </p>
-      <progress max={1} value={share} aria-label="Progress of this stage" />
+      {!isOver && <progress max={1} value={share} aria-label="Progress of this stage" />}
       {!isOver && (
         <dl class="now" aria-hidden="true">
           <Reading name={`${arrow("to")} goodput`} value={last?.toSum == null ? "-" : rate(last.toSum)} />

@@ -1,5 +1,6 @@
 // Goodput above the round trip, on one time axis.
-import { useState } from "preact/hooks";
+import type { ComponentChildren } from "preact";
+import { useMemo, useState } from "preact/hooks";
 import { milliseconds, rate, significant } from "../format";
 import { csv, largest, sampled, type Chart, type Timeline } from "../model";
 import { save, svgOf } from "../svg";
@@ -16,9 +17,17 @@ interface Props {
 const NAMED = 12;
 
 export function TimelineCharts({ timeline, command, isLive }: Props) {
-  const [factor, unit] = RATE.unit(largest(timeline.goodput));
+  const [isSumHidden, hideSum] = useState(false);
+  const hasStreams = timeline.goodput.series.some((one) => !one.bold);
+  const goodput = useMemo(
+    () =>
+      isSumHidden && hasStreams
+        ? { ...timeline.goodput, series: timeline.goodput.series.filter((one) => !one.bold) }
+        : timeline.goodput,
+    [timeline, isSumHidden, hasStreams],
+  );
+  const [factor, unit] = RATE.unit(largest(goodput));
   const bps = (value: number | null | undefined) => (value == null ? "-" : significant(value / factor));
-  const goodput = timeline.goodput;
   const hasTrips = timeline.rtt.series.some((one) => one.values.some((value) => value !== null));
   return (
     <>
@@ -32,7 +41,21 @@ export function TimelineCharts({ timeline, command, isLive }: Props) {
         command={command}
         height={230}
         hasTimes={!hasTrips}
-        sentence={goodputSentence(goodput)}
+        sentence={goodputSentence(timeline.goodput)}
+        switch_={
+          hasStreams && (
+            <label class="switch">
+              <input
+                type="checkbox"
+                checked={!isSumHidden}
+                onChange={(event) => {
+                  hideSum(!event.currentTarget.checked);
+                }}
+              />{" "}
+              sum
+            </label>
+          )
+        }
         readout={goodputAt}
         value={bps}
         isLive={isLive}
@@ -72,6 +95,7 @@ interface FigureProps {
   readout: (chart: Chart, index: number, near: number | null) => string;
   value: (value: number | null | undefined) => string;
   isLive: boolean;
+  switch_?: ComponentChildren;
 }
 
 function Figure(props: FigureProps) {
@@ -82,6 +106,7 @@ function Figure(props: FigureProps) {
     <figure class="chart">
       <div class="bar">
         <h3>{title}</h3>
+        {props.switch_}
         <Readout name={name} chart={chart} text={props.readout} />
         <Tools
           csv={() => csv(chart, props.csvUnit)}

@@ -84,7 +84,7 @@ export function Why({ measurement, run, command }: Props) {
       )}
       {run !== null && (
         <p class="faint">
-          run {run}: <code>bdp show {run} -v</code> prints it, <code>bdp report {run}</code> writes a page
+          run <a href={`#/run/${encodeURIComponent(run)}`}>{run}</a>: <code>bdp show {run} -v</code> prints it, <code>bdp report {run}</code> writes a page
         </p>
       )}
     </section>

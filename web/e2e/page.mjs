@@ -196,6 +196,13 @@ try {
     await shoot(page, "refused");
   });
 
+  await step("a long name that does not resolve", async () => {
+    await fill({ host: `${"a-very-long-name.".repeat(8)}invalid` });
+    await page.getByRole("button", { name: "Start" }).click();
+    await page.locator(".results .error", { hasText: "a-very-long-name" }).waitFor({ timeout: WAIT });
+    await shoot(page, "long-name");
+  });
+
   await step("a stored run, its exports and its command", async () => {
     await page.goto(`${base}#/run/${run}`);
     await page.locator(".verdict").first().waitFor({ timeout: WAIT });

@@ -19,25 +19,8 @@ let source: EventSource | null = null;
 let failures = 0;
 let reopening = 0;
 let following: string | null = null;
-let scheduled = 0;
 
-/** Readings of many streams are drawn less often on dense screens. */
-const RARE_MS = 200;
-let drawnAt = 0;
-
-function changed(now = false): void {
-  const state = live.value?.live;
-  if (!state) return;
-  const rare = state.streams > 32 && devicePixelRatio > 1 ? RARE_MS : 0;
-  const wait = Math.max(0, drawnAt + rare - performance.now());
-  if (now || wait === 0) draw();
-  else if (scheduled === 0) scheduled = window.setTimeout(draw, wait);
-}
-
-function draw(): void {
-  clearTimeout(scheduled);
-  scheduled = 0;
-  drawnAt = performance.now();
+function changed(): void {
   const current = live.value;
   if (current) live.value = { live: current.live, version: current.version + 1 };
 }
@@ -89,7 +72,7 @@ function open(): void {
       events.close();
       batch(() => {
         if (job.value) job.value = { ...job.value, state: "ended", outcome: state.outcome };
-        changed(true);
+        changed();
       });
       void conclude(id, state);
     } else changed();

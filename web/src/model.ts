@@ -1,6 +1,6 @@
 // What the charts draw: from a running job, or from a stored measurement.
 import type { Live } from "./events";
-import type { Direction, Measurement, ProbeSeries } from "./generated/measurement";
+import type { Direction, DirectionResult, Measurement, ProbeSeries } from "./generated/measurement";
 import { arrow } from "./words";
 
 export interface Series {
@@ -27,40 +27,38 @@ export interface Timeline {
   until: number;
 }
 
-/** Points that a chart draws at most. */
+/** Points that a curve has at most, and each of many curves. */
 const MOST = 1200;
+const MOST_OF_MANY = 400;
+/** So many curves are drawn with less detail. */
+export const MANY = 32;
 export const COLOURS = 12;
 export const colourOf = (stream: number): string => `--s${stream % COLOURS}`;
 
 /** Readings thinned to what a chart can show. */
-function thinned<T>(points: readonly T[]): { chosen: readonly T[]; step: number } {
-  const step = Math.max(1, Math.ceil(points.length / MOST));
-  return { step, chosen: step === 1 ? points : points.filter((_, index) => index % step === 0) };
+function thinned<T>(points: readonly T[], most = MOST): readonly T[] {
+  const step = Math.max(1, Math.ceil(points.length / most));
+  return step === 1 ? points : points.filter((_, index) => index % step === 0);
 }
 
 const LABELS = { connecting: "", idle: "idle", both: "↔", direction: "", trial: "trial", experiment: "experiment", other: "" };
 
 export function ofLive(live: Live): Timeline {
-  const { chosen } = thinned(live.points);
+  const chosen = thinned(live.points, live.streams > MANY ? MOST_OF_MANY : MOST);
   const xs = chosen.map((point) => point.t);
   const series: Series[] = [];
   if (live.streams > 1) {
     // In turn, a stream has one curve for both directions; at once, one for each.
     const ways: Direction[][] = live.bothAtOnce ? [["to"], ["from"]] : [["to", "from"]];
     for (const [index, group] of ways.entries()) {
+      const [first, second] = [group[0] ?? "to", group[1]];
       for (let stream = 0; stream < live.streams; stream += 1) {
         const name = live.bothAtOnce ? `${group.map(arrow).join("")} stream ${stream + 1}` : `stream ${stream + 1}`;
         series.push({
           label: name,
           colour: colourOf(stream + index * 6),
           bold: false,
-          values: chosen.map((point) => {
-            for (const way of group) {
-              const value = point[way]?.[stream];
-              if (value !== undefined) return value;
-            }
-            return null;
-          }),
+          values: chosen.map((point) => point[first]?.[stream] ?? (second && point[second]?.[stream]) ?? null),
         });
       }
     }
@@ -89,6 +87,25 @@ export function ofLive(live: Live): Timeline {
   };
 }
 
+/** The live chart with the retransmissions of both ends, once the document is there. */
+export function withTicks(timeline: Timeline, live: Live, measurement: Measurement): Timeline {
+  const ticks: Chart["ticks"] = [];
+  for (const direction of measurement.directions) {
+    const span = live.spans.find(({ kind, way }) => kind === "both" || (kind === "direction" && way === direction.direction));
+    if (span) ticks.push(...ticksOf(direction, span.start));
+  }
+  return { ...timeline, goodput: { ...timeline.goodput, ticks } };
+}
+
+function ticksOf(direction: DirectionResult, start: number): Chart["ticks"] {
+  return direction.sent
+    .map((reading, index) => ({
+      t: start + reading.at_ns / 1e9,
+      count: (reading.retransmits ?? 0) - (direction.sent[index - 1]?.retransmits ?? 0),
+    }))
+    .filter((tick) => tick.count > 0);
+}
+
 /** The chart of a stored measurement: its directions one after the other, or one on the other if they ran at once. */
 export function ofMeasurement(measurement: Measurement): Timeline {
   const goodput: { t: number; way: Direction; bps: number | null }[] = [];
@@ -99,7 +116,7 @@ export function ofMeasurement(measurement: Measurement): Timeline {
   let offset = 0;
   const probes = (series: ProbeSeries | null) => {
     if (!series) return;
-    const { chosen } = thinned(series.due_ns.map((due, index) => ({ due, ns: series.rtt_ns[index] ?? null })));
+    const chosen = thinned(series.due_ns.map((due, index) => ({ due, ns: series.rtt_ns[index] ?? null })));
     for (const one of chosen) {
       const t = offset + one.due / 1e9;
       if (t >= 0) rtt.push({ t, ns: one.ns });
@@ -115,7 +132,7 @@ export function ofMeasurement(measurement: Measurement): Timeline {
   for (const [index, direction] of measurement.directions.entries()) {
     if (!atOnce) spans.push({ start: offset, label: arrow(direction.direction) });
     if (!atOnce || index === 0) probes(direction.probes);
-    const { chosen } = thinned(direction.received);
+    const chosen = thinned(direction.received);
     for (const [at, reading] of chosen.entries()) {
       const last = chosen[at - 1];
       if (!last || reading.at_ns <= last.at_ns) continue;
@@ -123,10 +140,7 @@ export function ofMeasurement(measurement: Measurement): Timeline {
       goodput.push({ t: offset + reading.at_ns / 1e9, way: direction.direction, bps });
     }
     goodput.push({ t: offset + direction.duration_ns / 1e9 + 1e-6, way: direction.direction, bps: null });
-    for (const [at, reading] of direction.sent.entries()) {
-      const count = (reading.retransmits ?? 0) - (direction.sent[at - 1]?.retransmits ?? 0);
-      if (count > 0) ticks.push({ t: offset + reading.at_ns / 1e9, count });
-    }
+    ticks.push(...ticksOf(direction, offset));
     const took = direction.duration_ns / 1e9;
     longest = Math.max(longest, took);
     if (!atOnce) offset += took;
@@ -159,10 +173,15 @@ export function ofMeasurement(measurement: Measurement): Timeline {
   };
 }
 
+const known = new WeakMap<Chart, number>();
+
 /** The largest value, 0 without any. */
 export function largest(chart: Chart): number {
-  let most = 0;
+  let most = known.get(chart);
+  if (most !== undefined) return most;
+  most = 0;
   for (const series of chart.series) for (const value of series.values) if (value != null && value > most) most = value;
+  known.set(chart, most);
   return most;
 }
 

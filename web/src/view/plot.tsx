@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { rateUnit, significant } from "../format";
-import { largest, type Chart, type Timeline } from "../model";
+import { largest, MANY, type Chart, type Timeline } from "../model";
 import { marks } from "../svg";
 import { colour, theme } from "../theme";
 
@@ -20,9 +20,6 @@ export const cursor = signal<{ t: number; plot: string; height: number } | null>
 const LEFT = 58;
 const RIGHT = 8;
 const TOP = 18;
-/** With so many curves a dense screen gets no more points than others. */
-const MANY = 32;
-
 export interface Frame {
   width: number;
   height: number;
@@ -67,6 +64,7 @@ export function Plot({ name, chart, timeline, scale, height, hasTimes, sentence 
   useLayoutEffect(() => {
     const element = canvas.current;
     if (!element || width === 0) return;
+    // With many curves a dense screen gets no more points than others.
     const ratio = chart.series.length > MANY ? 1 : devicePixelRatio;
     const size = [Math.round(width * ratio), Math.round(height * ratio)] as const;
     if (element.width !== size[0] || element.height !== size[1]) [element.width, element.height] = size;
@@ -150,15 +148,16 @@ function draw(context: CanvasRenderingContext2D, chart: Chart, timeline: Timelin
     }
   }
 
-  context.lineJoin = "round";
+  context.lineJoin = "bevel";
   context.save();
   context.rect(LEFT, 0, right - LEFT, bottom + 1);
   context.clip();
-  for (const series of chart.series) {
-    context.strokeStyle = colour(series.colour);
-    context.lineWidth = series.bold ? 2 : 1;
+  const places = chart.xs.map(x);
+  for (const group of grouped(chart)) {
+    context.strokeStyle = colour(group.colour);
+    context.lineWidth = group.isBold ? 2 : 1;
     path(() => {
-      curve(context, chart.xs, series.values, x, y);
+      for (const values of group.curves) curve(context, places, values, bottom, (bottom - TOP) / most);
     });
   }
   context.restore();
@@ -190,27 +189,47 @@ function draw(context: CanvasRenderingContext2D, chart: Chart, timeline: Timelin
   }
 }
 
+interface Group {
+  colour: string;
+  isBold: boolean;
+  curves: Chart["series"][number]["values"][];
+}
+
+/** Curves of one colour are one path. The bold ones come last, over the others. */
+function grouped(chart: Chart): Group[] {
+  const groups = new Map<string, Group>();
+  for (const series of chart.series) {
+    const key = `${series.colour} ${String(series.bold)}`;
+    const group = groups.get(key) ?? { colour: series.colour, isBold: series.bold, curves: [] };
+    group.curves.push(series.values);
+    groups.set(key, group);
+  }
+  return [...groups.values()].sort((a, b) => Number(a.isBold) - Number(b.isBold));
+}
+
 /** A curve with gaps where a value is null; a reading between two gaps is a short dash. */
 function curve(
   context: CanvasRenderingContext2D,
-  xs: readonly number[],
+  places: readonly number[],
   values: readonly (number | null | undefined)[],
-  x: (t: number) => number,
-  y: (value: number) => number,
+  bottom: number,
+  factor: number,
 ): void {
   let isDown = false;
-  for (const [index, t] of xs.entries()) {
+  // Indexed: this runs for every reading of every stream, ten times a second.
+  for (let index = 0; index < values.length; index += 1) {
     const value = values[index];
     if (value === undefined) continue;
     if (value === null) {
       isDown = false;
       continue;
     }
-    const [a, b] = [x(t), y(value)];
-    if (isDown) context.lineTo(a, b);
+    const at = places[index] ?? 0;
+    const y = bottom - value * factor;
+    if (isDown) context.lineTo(at, y);
     else {
-      context.moveTo(a - 0.5, b);
-      context.lineTo(a, b);
+      context.moveTo(at - 0.5, y);
+      context.lineTo(at, y);
     }
     isDown = true;
   }

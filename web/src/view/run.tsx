@@ -7,7 +7,7 @@ import { stageWords } from "../events";
 import { job, live, result, start, stop, trouble } from "../follow";
 import type { Outcome } from "../generated/job";
 import { milliseconds, percent, rate, seconds } from "../format";
-import { ofLive } from "../model";
+import { ofLive, withTicks } from "../model";
 import { arrow } from "../words";
 import { about, hasRuns, hostOf, showRun } from "../page";
 import { CommandLine } from "./parts";
@@ -397,12 +397,16 @@ function Option({ argument }: { argument: api.Argument }) {
 function Current() {
   const current = job.value;
   const shown = live.value;
-  const timeline = useMemo(() => (shown && shown.live.points.length > 0 ? ofLive(shown.live) : null), [shown]);
+  const ended = result.value !== null && result.value.id === current?.id ? result.value.measurement : null;
+  const timeline = useMemo(() => {
+    if (!shown || shown.live.points.length === 0) return null;
+    const drawn = ofLive(shown.live);
+    return ended ? withTicks(drawn, shown.live, ended) : drawn;
+  }, [shown, ended]);
   if (!current || !shown) return <Empty />;
   const isBlank = current.state === "ended" && timeline !== null && timeline.rtt.xs.every((_, at) => timeline.rtt.series[0]?.values[at] == null) && timeline.goodput.series.length === 0;
   const state = shown.live;
   const host = hostOf(current.command) || "the host";
-  const measurement = result.value?.id === current.id ? result.value.measurement : null;
   const ending = state.outcome?.ending;
   return (
     <>
@@ -417,9 +421,9 @@ function Current() {
         <Expectations outcome={state.outcome} />
         {timeline && !isBlank && <TimelineCharts timeline={timeline} command={current.command} isLive={current.state === "running"} />}
       </section>
-      {measurement && (
+      {ended && (
         <div class="panel">
-          <Why measurement={measurement} run={state.run} command={current.command} />
+          <Why measurement={ended} run={state.run} command={current.command} />
         </div>
       )}
     </>

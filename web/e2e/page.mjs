@@ -168,6 +168,24 @@ try {
     await shoot(page, "why");
   });
 
+  await step("a lost network: the page says so, goes on after the last event", async () => {
+    const asked = [];
+    page.on("request", (request) => request.url().includes("/events") && asked.push(request.url()));
+    await fill({ host, time: "3", streams: "1" });
+    await page.getByRole("button", { name: "Start" }).click();
+    await page.locator(".now div", { hasText: /round trip.* ms/ }).waitFor({ timeout: WAIT });
+    await page.waitForTimeout(500);
+    await context.setOffline(true);
+    await page.evaluate(() => dispatchEvent(new Event("offline")));
+    await shown("does not answer");
+    await context.setOffline(false);
+    await page.getByText("does not answer").waitFor({ state: "detached", timeout: WAIT });
+    await page.locator(".verdict").first().waitFor({ timeout: WAIT });
+    const after = asked.map((url) => Number(new URL(url).searchParams.get("after")));
+    assert.equal(after[0], 0);
+    assert.ok(after.length > 1 && after.at(-1) > 0, `the stream was resumed: ${asked.join(" ")}`);
+  });
+
   await step("a hundred streams", async () => {
     await fill({ host, time: "2", streams: "100" });
     await page.getByRole("button", { name: "Start" }).click();

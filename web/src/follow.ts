@@ -135,6 +135,12 @@ document.addEventListener("visibilitychange", () => {
   else void refresh();
 });
 
+/** The network is gone: a stream would wait for it without a word. */
+export function interrupt(): void {
+  close();
+  api.lost();
+}
+
 /** Starts a job; several calls with the same key start one. */
 export async function start(words: string[], key: string): Promise<void> {
   follow(await api.start(words, key));

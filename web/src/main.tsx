@@ -1,6 +1,6 @@
 import { render } from "preact";
 import * as api from "./api";
-import { refresh } from "./follow";
+import { interrupt, refresh } from "./follow";
 import { loadAbout } from "./page";
 import "./style.css";
 import { App } from "./view/app";
@@ -31,6 +31,9 @@ if (place) {
   const look = () => {
     if (document.visibilityState === "visible" && api.access.value === "given" && api.lostUntil.value === null) void refresh();
   };
+  addEventListener("offline", () => {
+    interrupt();
+  });
   void began.then(() => {
     setInterval(look, LOOK_MS);
   });

@@ -1,0 +1,356 @@
+// The page in a real browser: a measurement by clicks, its answer, its history, and what goes wrong.
+//   BDP=target/debug/bdp npm --prefix web run e2e
+// Screenshots go to target/page/.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { chromium } from "playwright-core";
+
+const root = fileURLToPath(new URL("../../", import.meta.url));
+const bdp = resolve(process.env.BDP ?? join(root, "target/debug/bdp"));
+const pictures = join(root, "target/page");
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const STANDARDS = ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"];
+const WIDTHS = [1280, 768, 360];
+const WAIT = 30_000;
+
+const place = mkdtempSync(join(tmpdir(), "bdp-page-"));
+mkdirSync(pictures, { recursive: true });
+const children = new Set();
+let failed = false;
+
+/** Starts bdp, and resolves with the first match in what it prints. */
+function start(words, pattern) {
+  const child = spawn(bdp, words, { stdio: ["ignore", "pipe", "pipe"] });
+  children.add(child);
+  return new Promise((done, fail) => {
+    let text = "";
+    const read = (chunk) => {
+      text += chunk;
+      const found = pattern.exec(text);
+      if (found) done({ child, found });
+    };
+    child.stdout.on("data", read);
+    child.stderr.on("data", read);
+    child.on("error", fail);
+    child.on("exit", (code) => fail(new Error(`bdp ${words.join(" ")} ended with ${code}: ${text}`)));
+  });
+}
+
+const openPage = (store, token) =>
+  start(
+    ["page", "--no-browser", "--listen", "127.0.0.1:0", "--store", store, ...(token ? ["--token", token] : [])],
+    /(http:\/\/127\.0\.0\.1:(\d+)\/)#token=(\S+)/,
+  );
+
+async function step(name, run) {
+  const began = performance.now();
+  await run();
+  console.log(`ok   ${name} (${((performance.now() - began) / 1000).toFixed(1)} s)`);
+}
+
+async function accessible(page, name) {
+  // Through the debugger: the page's policy allows no script of others.
+  await page.evaluate(axe);
+  const found = await page.evaluate((tags) => globalThis.axe.run(document, { runOnly: tags }), STANDARDS);
+  const lines = found.violations.map(
+    (one) => `${one.id}: ${one.help}; ${one.nodes.map((node) => `${node.target.join(" ")} (${node.failureSummary})`).join("; ")}`,
+  );
+  assert.deepEqual(lines, [], `accessibility of ${name}`);
+}
+
+async function shoot(page, name) {
+  for (const width of WIDTHS) {
+    await page.setViewportSize({ width, height: 900 });
+    for (const colorScheme of ["light", "dark"]) {
+      await page.emulateMedia({ colorScheme });
+      await page.waitForTimeout(80);
+      await page.screenshot({ path: join(pictures, `${name}-${width}-${colorScheme}.png`), fullPage: true });
+      if (width !== 768) await accessible(page, `${name} at ${width} px, ${colorScheme}`);
+    }
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+    assert.ok(wide <= 0, `${name} at ${width} px is ${wide} px too wide`);
+  }
+  await page.setViewportSize({ width: 1280, height: 900 });
+  await page.emulateMedia({ colorScheme: "light" });
+}
+
+const store = join(place, "runs.sqlite");
+const serve = await start(["serve", "--listen", "127.0.0.1:0"], /listening on \S*?:(\d+)/);
+const host = `127.0.0.1:${serve.found[1]}`;
+let server = await openPage(store);
+const [link, base, port, token] = server.found;
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+  args: ["--no-sandbox"],
+});
+const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
+const page = await context.newPage();
+const complaints = [];
+page.on("pageerror", (error) => complaints.push(error.message));
+page.on("console", (message) => {
+  // Refusals and a killed server are part of the test.
+  if (message.type() === "error" && !/Failed to load resource|ERR_|EventSource/.test(message.text())) complaints.push(message.text());
+});
+const shown = (text) => page.getByText(text, { exact: false }).first().waitFor({ timeout: WAIT });
+const fill = async (values) => {
+  for (const [id, value] of Object.entries(values)) await page.fill(`#${id}`, value);
+};
+
+try {
+  await step("the token leaves the address, and an empty store says what to type", async () => {
+    await page.goto(link);
+    await shown("No runs yet");
+    assert.equal(page.url(), `${base}#/run`);
+    assert.equal(await page.evaluate(() => localStorage.length + sessionStorage.length), 0);
+    await shoot(page, "empty");
+  });
+
+  await step("the command follows the form, and an error stands below its field", async () => {
+    await fill({ host, time: "3q" });
+    await page.locator("#time-error").waitFor({ timeout: WAIT });
+    assert.match(await page.locator("#time-error").innerText(), /not a time/);
+    await page.getByRole("button", { name: "8 streams" }).click();
+    assert.match(await page.locator(".form .command code").innerText(), /-P 8$/);
+    await fill({ host: `${"a-very-long-name.".repeat(8)}example`, window: "64Q" });
+    await page.locator("#window-error").waitFor({ timeout: WAIT });
+    await page.getByText("All options").click();
+    await page.getByText("--no-experiments").waitFor({ timeout: WAIT });
+    await shoot(page, "error");
+    await page.getByText("All options").click();
+  });
+
+  await step("Enter starts, points come within 300 ms, Escape stops", async () => {
+    await page.getByRole("button", { name: "Quick" }).click();
+    await fill({ host });
+    await page.evaluate(() => {
+      const place = document.querySelector(".results");
+      new MutationObserver(() => {
+        const trip = [...document.querySelectorAll(".now div")].find((one) => one.textContent.startsWith("round trip"));
+        globalThis.first ??= trip?.textContent.endsWith(" ms") ? performance.now() : undefined;
+      }).observe(place, { childList: true, subtree: true, characterData: true });
+      addEventListener("submit", () => (globalThis.began = performance.now()), true);
+    });
+    await page.press("#host", "Enter");
+    await page.locator(".now div", { hasText: /round trip.* ms/ }).waitFor({ timeout: WAIT });
+    const took = await page.evaluate(() => globalThis.first - globalThis.began);
+    console.log(`     first point after ${took.toFixed(0)} ms`);
+    assert.ok(took <= 300, `first point after ${took} ms`);
+    await page.keyboard.press("Escape");
+    await page.locator(".progress", { hasText: "stopped" }).waitFor({ timeout: WAIT });
+  });
+
+  let run = "";
+  await step("a run survives a reload, and a second tab follows it", async () => {
+    await fill({ time: "3", streams: "4" });
+    await page.getByRole("button", { name: "Start" }).dblclick();
+    await page.locator(".progress", { hasText: "to 127.0.0.1" }).waitFor({ timeout: WAIT });
+    await page.reload();
+    await page.locator(".progress", { hasText: "left" }).waitFor({ timeout: WAIT });
+    const other = await context.newPage();
+    await other.goto(`${base}#/run`);
+    await other.locator(".progress", { hasText: "left" }).waitFor({ timeout: WAIT });
+    await page.screenshot({ path: join(pictures, "running.png"), fullPage: true });
+    await page.locator(".verdict").first().waitFor({ timeout: WAIT });
+    await other.locator(".verdict").first().waitFor({ timeout: WAIT });
+    await other.close();
+    const verdict = await page.locator(".verdict").first().innerText();
+    assert.match(verdict, /[0-9.]+ [MGT]bit\/s/);
+    const said = await page.locator(".verdict .said").first().innerText();
+    assert.ok(said.length > 20, said);
+    run = /run (\w+):/.exec(await page.locator(".why").innerText())[1];
+    const jobs = await page.evaluate(() => fetch("/api/jobs").then((answer) => answer.json()));
+    assert.equal(jobs.length, 2, "a double click starts one job");
+    await shoot(page, "why");
+  });
+
+  await step("a lost network: the page says so, goes on after the last event", async () => {
+    const asked = [];
+    page.on("request", (request) => request.url().includes("/events") && asked.push(request.url()));
+    await fill({ host, time: "3", streams: "1" });
+    await page.getByRole("button", { name: "Start" }).click();
+    await page.locator(".now div", { hasText: /round trip.* ms/ }).waitFor({ timeout: WAIT });
+    await page.waitForTimeout(500);
+    await context.setOffline(true);
+    await page.evaluate(() => dispatchEvent(new Event("offline")));
+    await shown("does not answer");
+    await context.setOffline(false);
+    await page.getByText("does not answer").waitFor({ state: "detached", timeout: WAIT });
+    await page.locator(".verdict").first().waitFor({ timeout: WAIT });
+    const after = asked.map((url) => Number(new URL(url).searchParams.get("after")));
+    assert.equal(after[0], 0);
+    assert.ok(after.length > 1 && after.at(-1) > 0, `the stream was resumed: ${asked.join(" ")}`);
+  });
+
+  await step("a hundred streams", async () => {
+    await fill({ host, time: "2", streams: "100" });
+    await page.getByRole("button", { name: "Start" }).click();
+    await page.locator(".progress", { hasText: "to 127.0.0.1" }).waitFor({ timeout: WAIT });
+    await page.waitForTimeout(1000);
+    await page.screenshot({ path: join(pictures, "hundred-running.png"), fullPage: true });
+    await page.locator(".verdict").first().waitFor({ timeout: WAIT });
+    await shoot(page, "hundred");
+  });
+
+  await step("datagrams", async () => {
+    await page.getByRole("button", { name: "UDP 50M" }).click();
+    await fill({ host, time: "2" });
+    await page.getByRole("button", { name: "Start" }).click();
+    await page.locator(".progress", { hasText: "from 127.0.0.1" }).waitFor({ timeout: WAIT });
+    await page.locator(".now", { hasText: "jitter" }).waitFor({ timeout: WAIT });
+    await page.locator(".verdict").first().waitFor({ timeout: WAIT });
+    await shoot(page, "datagrams");
+  });
+
+  await step("a host that does not answer", async () => {
+    await page.getByRole("button", { name: "Default" }).click();
+    await fill({ host: "127.0.0.1:9" });
+    await page.getByRole("button", { name: "Start" }).click();
+    await page.locator(".results .error").first().waitFor({ timeout: WAIT });
+    await shoot(page, "refused");
+  });
+
+  await step("a long name that does not resolve", async () => {
+    await fill({ host: `${"a-very-long-name.".repeat(8)}invalid` });
+    await page.getByRole("button", { name: "Start" }).click();
+    await page.locator(".results .error", { hasText: "a-very-long-name" }).waitFor({ timeout: WAIT });
+    await shoot(page, "long-name");
+  });
+
+  await step("a stored run, its exports and its command", async () => {
+    await page.goto(`${base}#/run/${run}`);
+    await page.locator(".verdict").first().waitFor({ timeout: WAIT });
+    await page.getByRole("button", { name: "Show the command of goodput" }).click();
+    const save = async (click, pattern) => {
+      const [file] = await Promise.all([page.waitForEvent("download"), click()]);
+      assert.match(file.suggestedFilename(), pattern);
+      return readFileSync(await file.path(), "utf8");
+    };
+    const svg = await save(() => page.getByRole("button", { name: "Save goodput as SVG" }).click(), /goodput\.svg$/);
+    assert.match(svg, /^<svg [^]*<\/svg>\s*$/);
+    const json = await save(() => page.getByRole("link", { name: "as JSON" }).click(), /\.json$/);
+    assert.equal(JSON.parse(json).run, run);
+    assert.match(await save(() => page.getByRole("link", { name: "as CSV" }).click(), /\.csv$/), /goodput/);
+    assert.match(await save(() => page.getByRole("link", { name: "HTML" }).click(), /\.html$/), /<html/i);
+    await page.getByText("Goodput, ", { exact: false }).last().click();
+    await shoot(page, "stored");
+  });
+
+  await step("the history: search, compare, delete", async () => {
+    await page.getByRole("link", { name: "History" }).click();
+    const rows = page.locator(".runs tbody tr");
+    await rows.first().waitFor({ timeout: WAIT });
+    const before = await rows.count();
+    for (const index of [0, 1]) await rows.nth(index).getByRole("checkbox").check();
+    assert.match(await page.locator(".command code").innerText(), /^bdp compare \w+ \w+$/);
+    await shoot(page, "history");
+    await page.getByPlaceholder("host, label").fill("no such run");
+    await shown("No run has");
+    await page.getByPlaceholder("host, label").fill("");
+    await rows.first().waitFor({ timeout: WAIT });
+    await rows.first().getByRole("button", { name: "Delete" }).click();
+    await shown("cannot be undone");
+    await accessible(page, "the question before a run is deleted");
+    await page.getByRole("button", { name: "Delete", exact: true }).last().click();
+    await page.waitForFunction((n) => document.querySelectorAll(".runs tbody tr").length === n, before - 1, { timeout: WAIT });
+  });
+
+  await step("everything by keyboard", async () => {
+    await page.goto(`${base}#/run`);
+    await page.reload();
+    await page.locator("#host").waitFor();
+    const seen = new Set();
+    for (let press = 0; press < 30; press += 1) {
+      await page.keyboard.press("Tab");
+      seen.add(await page.evaluate(() => document.activeElement?.id || document.activeElement?.textContent?.trim()));
+    }
+    for (const wanted of ["History", "Quick", "host", "direction", "time", "streams", "protocol", "Start"]) {
+      assert.ok(seen.has(wanted), `${wanted} has no place in the tab order: ${[...seen].join(", ")}`);
+    }
+  });
+
+  await step("a killed server, and its return with another token", async () => {
+    server.child.removeAllListeners("exit");
+    server.child.kill("SIGKILL");
+    await shown("does not answer");
+    await shoot(page, "gone");
+    server = await start(
+      ["page", "--no-browser", "--listen", `127.0.0.1:${port}`, "--store", store],
+      /(http:\/\/127\.0\.0\.1:(\d+)\/)#token=(\S+)/,
+    );
+    // The page may have asked by itself by now.
+    await page.getByRole("button", { name: "Ask now" }).click({ timeout: 3000 }).catch(() => undefined);
+    await shown("no longer valid");
+    await shoot(page, "old-token");
+    await page.goto("about:blank");
+    await page.goto(`${base}#token=${token}`);
+    await shown("no longer valid");
+    await page.goto("about:blank");
+    await page.goto(server.found[0]);
+    await page.getByRole("link", { name: "History" }).click();
+    await page.locator(".runs tbody tr").first().waitFor({ timeout: WAIT });
+  });
+
+  await step("a run whose server ends and comes back with the same token", async () => {
+    const secret = "0123456789abcdef0123456789abcdef";
+    const first = await openPage(store, secret);
+    const tab = await context.newPage();
+    await tab.goto(first.found[0]);
+    await tab.fill("#host", host);
+    await tab.press("#host", "Enter");
+    await tab.locator(".now div", { hasText: /round trip.* ms/ }).waitFor({ timeout: WAIT });
+    first.child.removeAllListeners("exit");
+    first.child.kill("SIGKILL");
+    await tab.getByText("does not answer").waitFor({ timeout: WAIT });
+    await start(
+      ["page", "--no-browser", "--listen", `127.0.0.1:${first.found[2]}`, "--store", store, "--token", secret],
+      /#token=/,
+    );
+    await tab.getByText("does not answer").waitFor({ state: "detached", timeout: WAIT });
+    // The session of the first server is no more; its link is, as its token is the same.
+    await tab.goto("about:blank");
+    await tab.goto(first.found[0]);
+    await tab.getByText("Nothing is running").waitFor({ timeout: WAIT });
+    await tab.close();
+  });
+
+  await step("without JavaScript", async () => {
+    const plain = await browser.newContext({ javaScriptEnabled: false });
+    const tab = await plain.newPage();
+    await tab.goto(base);
+    assert.match(await tab.locator("noscript, .banner").first().innerText(), /bdp measure HOST/);
+    await tab.screenshot({ path: join(pictures, "no-script.png") });
+    await plain.close();
+  });
+
+  await step("first paint", async () => {
+    const times = [];
+    for (let index = 0; index < 5; index += 1) {
+      await page.goto("about:blank");
+      await page.goto(`${base}#/run`);
+      await page.waitForTimeout(300);
+      times.push(
+        await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? Number.NaN),
+      );
+    }
+    times.sort((a, b) => a - b);
+    console.log(`     first paint, median of 5: ${times[2].toFixed(0)} ms`);
+  });
+  assert.deepEqual(complaints, []);
+} catch (error) {
+  failed = true;
+  console.error(error);
+  await page.screenshot({ path: join(pictures, "failed.png"), fullPage: true }).catch(() => undefined);
+} finally {
+  await browser.close();
+  for (const child of children) {
+    child.removeAllListeners("exit");
+    child.kill();
+  }
+  rmSync(place, { recursive: true, force: true });
+}
+process.exit(failed ? 1 : 0);

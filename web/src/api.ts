@@ -1,0 +1,178 @@
+// Requests to the server.
+import { signal } from "@preact/signals";
+import type { Job, Outcome } from "./generated/job";
+import type { ErrorDocument } from "./generated/error";
+
+/** A refusal, with the server's sentence. */
+export class Refusal extends Error {
+  constructor(
+    message: string,
+    readonly status: number,
+  ) {
+    super(message);
+  }
+}
+
+/** The server does not answer. */
+export class Unreachable extends Error {}
+
+export interface About {
+  bdp: string;
+  host: string;
+  store: string | null;
+  hosts: string[];
+}
+
+export interface Argument {
+  name: string;
+  long: string | null;
+  short: string | null;
+  value: string | null;
+  help: string;
+  heading: string | null;
+  default: string | null;
+  choices: string[];
+  many: boolean;
+  positional: boolean;
+}
+
+export interface Command {
+  name: string;
+  about: string;
+  arguments: Argument[];
+}
+
+export interface JobState {
+  id: string;
+  command: string;
+  kind: string;
+  started_unix_ms: number;
+  state: "running" | "ended";
+  outcome: Outcome | null;
+}
+
+export interface Checked {
+  command: string;
+  job: Job;
+}
+
+export interface StoredRun {
+  run: string;
+  kind: string;
+  label: string | null;
+  scenario: string;
+  state: string;
+  started_unix_ms: number;
+  command: string;
+  goodput_bps: { to: number | null; from: number | null } | null;
+}
+
+export interface RunList {
+  runs: StoredRun[];
+  more: boolean;
+}
+
+/** Whether the server takes this page's requests. */
+export const access = signal<"asking" | "given" | "old">("asking");
+
+/** When the server is asked again, milliseconds since 1970; null while it answers. */
+export const lostUntil = signal<number | null>(null);
+
+async function send(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Response> {
+  let response: Response;
+  try {
+    response = await fetch(path, {
+      method,
+      credentials: "same-origin",
+      headers: {
+        ...(method === "GET" ? {} : { "Bdp-Request": "1", "Content-Type": "application/json" }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+  } catch {
+    lost();
+    throw new Unreachable("bdp page does not answer");
+  }
+  if (response.ok) return response;
+  const message = await response.json().then(
+    (document: ErrorDocument) => document.error.message,
+    () => `the server answered ${String(response.status)}`,
+  );
+  if (response.status === 401) access.value = "old";
+  throw new Refusal(message, response.status);
+}
+
+async function read<T>(method: string, path: string, body?: unknown): Promise<T> {
+  const response = await send(method, path, body);
+  try {
+    return (await response.json()) as T;
+  } catch {
+    lost();
+    throw new Unreachable("the answer of bdp page broke off");
+  }
+}
+
+/** Trades the token of the link for the cookie, and takes it out of the address. */
+export async function enter(): Promise<void> {
+  const token = /^#token=([^&]+)/.exec(location.hash)?.[1];
+  if (token !== undefined) {
+    history.replaceState(null, "", `${location.pathname}#/run`);
+    await send("POST", "/api/session", undefined, { Authorization: `Bearer ${decodeURIComponent(token)}` });
+  }
+}
+
+const part = encodeURIComponent;
+
+export const about = (): Promise<About> => read("GET", "/api/about");
+export const commands = (): Promise<Command[]> => read("GET", "/api/commands");
+export const check = (command: string[]): Promise<Checked> => read("POST", "/api/check", { command });
+export const start = (command: string[], key: string): Promise<JobState> => read("POST", "/api/jobs", { command, key });
+export const jobs = (): Promise<JobState[]> => read("GET", "/api/jobs");
+export const cancel = (id: string): Promise<Response> => send("POST", `/api/jobs/${part(id)}/cancel`, {});
+export const runs = (search: string, before: string | null): Promise<RunList> =>
+  read("GET", `/api/runs?search=${part(search)}&most=50${before === null ? "" : `&before=${part(before)}`}`);
+export const document_ = (run: string): Promise<unknown> => read("GET", `/api/runs/${part(run)}`);
+export const remove = (run: string): Promise<Response> => send("DELETE", `/api/runs/${part(run)}`);
+export const fileOf = (run: string, kind: "report" | "csv" | ""): string =>
+  `/api/runs/${part(run)}${kind === "" ? "" : `/${kind}`}`;
+
+/** Called when the server answers again. */
+const back = new Set<() => void>();
+export function onBack(call: () => void): () => void {
+  back.add(call);
+  return () => back.delete(call);
+}
+
+let wait = 500;
+let timer: ReturnType<typeof setTimeout> | undefined;
+
+/** Asks again and again, less and less often, until the server answers. */
+export function lost(): void {
+  if (timer !== undefined) return;
+  lostUntil.value = Date.now() + wait;
+  timer = setTimeout(() => {
+    timer = undefined;
+    fetch("/api/about", { credentials: "same-origin" }).then(
+      (response) => {
+        wait = 500;
+        lostUntil.value = null;
+        if (response.status === 401) access.value = "old";
+        else for (const call of back) call();
+      },
+      () => {
+        wait = Math.min(wait * 2, 15_000);
+        lost();
+      },
+    );
+  }, wait);
+}
+
+/** Asks now. */
+export function retry(): void {
+  clearTimeout(timer);
+  timer = undefined;
+  wait = 1;
+  lost();
+  wait = 500;
+}

@@ -96,9 +96,8 @@ impl PageArgs {
             );
         }
         let opened = (!self.no_browser).then(|| browser::open(&link));
-        match &opened {
-            Some(Err(why)) => output::note(&format!("note: {why}; open the link in a browser")),
-            Some(Ok(_)) | None => {}
+        if let Some(Err(why)) = &opened {
+            output::note(&format!("note: {why}; open the link in a browser"));
         }
         let server =
             Server { listener, door, host: Arc::new(host::CommandLine::new(parser, self.store.clone())) };

@@ -487,7 +487,7 @@ function Progress({ host }: { host: string }) {
               <Reading name="lost" value={percent(state.lossRatio)} />
             </>
           ) : (
-            <Reading name="retransmits" value={state.retransmits === null ? "-" : String(state.retransmits)} />
+            <Reading name={`${arrow("to")} retransmits`} value={state.retransmits === null ? "-" : String(state.retransmits)} />
           )}
         </dl>
       )}

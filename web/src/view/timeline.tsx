@@ -1,7 +1,7 @@
 // Goodput above the round trip, on one time axis.
 import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import { milliseconds, rate, significant } from "../format";
+import { milliseconds, rate, significant, threeDigits } from "../format";
 import { csv, largest, sampled, type Chart, type Timeline } from "../model";
 import { save, svgOf } from "../svg";
 import { Copy, CommandLine } from "./parts";
@@ -27,7 +27,7 @@ export function TimelineCharts({ timeline, command, isLive }: Props) {
     [timeline, isSumHidden, hasStreams],
   );
   const [factor, unit] = RATE.unit(largest(goodput));
-  const bps = (value: number | null | undefined) => (value == null ? "-" : significant(value / factor));
+  const bps = (value: number | null | undefined) => (value == null ? "-" : threeDigits(value / factor));
   const hasTrips = timeline.rtt.series.some((one) => one.values.some((value) => value !== null));
   return (
     <>

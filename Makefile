@@ -191,6 +191,27 @@ deny: ## Check licences, duplicates and sources of the shipped crates (deny.toml
 advisories: ## Check the shipped crates for RustSec advisories; needs the network
 	$(CARGO) deny --locked check advisories
 
+# web/dist is committed, so that cargo alone builds bdp. npm's packages build nothing here: esbuild brings its binary.
+NPM := npm --prefix web
+web/node_modules: web/package.json web/package-lock.json
+	$(NPM) ci --no-audit --no-fund --ignore-scripts
+	touch $@
+
+.PHONY: page
+page: web/node_modules ## Build the page of 'bdp page', web/dist; needs Node 20
+	$(NPM) run types
+	$(NPM) run build
+
+.PHONY: page-check
+page-check: page ## Check the page: types, lint, unit tests, size, and that web/dist is what its sources make
+	$(NPM) run check
+	$(NPM) run size
+	git diff --exit-code --stat -- web/dist || { echo "commit what 'make page' writes" >&2; exit 1; }
+
+.PHONY: page-e2e
+page-e2e: build web/node_modules ## Drive the page in Chromium, with accessibility checks; pictures go to target/page
+	BDP=$(abspath $(BDP)) $(NPM) run e2e
+
 # Beside what tests cover: the static binary as it is installed.
 .PHONY: smoke
 smoke: build ## Smoke test of the built binary

@@ -1,5 +1,6 @@
 //! Fate of a packet on entry, as counters count it and captures write it.
 
+use bdp_model::names;
 use std::fmt;
 
 /// Verdict on a packet on entry.
@@ -55,21 +56,14 @@ impl Verdict {
     }
 }
 
+names!(
+    DropCause: Size = "size", Outage = "outage", Loss = "loss", Policer = "policer", Queue = "queue",
+        Aqm = "aqm"
+);
+
 impl DropCause {
     /// All causes, in the order in which a packet meets them.
     pub const ALL: [Self; 6] = [Self::Size, Self::Outage, Self::Loss, Self::Policer, Self::Queue, Self::Aqm];
-
-    /// The name in records and captures: `size`, `outage`, `loss`, `policer`, `queue`, `aqm`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Size => "size",
-            Self::Outage => "outage",
-            Self::Loss => "loss",
-            Self::Policer => "policer",
-            Self::Queue => "queue",
-            Self::Aqm => "aqm",
-        }
-    }
 }
 
 /// `queued`, `queued, marked CE, corrupted`, `dropped: loss`, `queued, duplicated (copy dropped: queue)`.

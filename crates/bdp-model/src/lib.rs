@@ -10,6 +10,7 @@ pub mod finding;
 pub mod flow;
 pub mod link;
 pub mod measurement;
+mod naming;
 pub mod path;
 pub mod plain;
 pub mod probes;

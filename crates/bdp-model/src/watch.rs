@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::finding::{Finding, Limit};
+use crate::names;
 
 /// Schema version of a JSON line.
 pub const WATCH_SCHEMA: &str = "bdp.watch/1";
@@ -51,6 +52,12 @@ pub enum ConnectionState {
     Closed,
 }
 
+names!(
+    ConnectionState: Established = "established", SynSent = "syn-sent", SynReceived = "syn-received",
+        FinWait1 = "fin-wait-1", FinWait2 = "fin-wait-2", CloseWait = "close-wait", LastAck = "last-ack",
+        Closing = "closing", Closed = "closed"
+);
+
 impl ConnectionState {
     /// Converts the state number of Linux, `include/net/tcp_states.h`; numbers that are not a connection's state mean closed.
     pub const fn of_linux(number: u8) -> Self {
@@ -65,21 +72,6 @@ impl ConnectionState {
             9 => Self::LastAck,
             11 => Self::Closing,
             _ => Self::Closed,
-        }
-    }
-
-    /// Returns the name of RFC 9293 in lower case.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Established => "established",
-            Self::SynSent => "syn-sent",
-            Self::SynReceived => "syn-received",
-            Self::FinWait1 => "fin-wait-1",
-            Self::FinWait2 => "fin-wait-2",
-            Self::CloseWait => "close-wait",
-            Self::LastAck => "last-ack",
-            Self::Closing => "closing",
-            Self::Closed => "closed",
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::iperf2::{Bounceback, TestHeader};
 use crate::iperf3::{COOKIE_BYTES, Cookie};
 use crate::session::MAGIC;
+use bdp_model::names;
 
 /// Protocol of a client that can't be served at a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +28,11 @@ pub enum Stranger {
     Closed,
 }
 
+names!(
+    Stranger: Http = "http", Tls = "tls", Ssh = "ssh", Bdp = "bdp", Iperf2 = "iperf2", Iperf3 = "iperf3",
+        Unknown = "unknown", Silent = "silent", Closed = "closed"
+);
+
 impl Stranger {
     /// All variants.
     pub const ALL: [Self; 9] = [
@@ -43,21 +49,6 @@ impl Stranger {
 
     /// Bytes needed to recognise any variant except [`Stranger::Iperf3`].
     pub const WANTED_BYTES: usize = 4;
-
-    /// Identifier: `http`, `tls`, ...
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Http => "http",
-            Self::Tls => "tls",
-            Self::Ssh => "ssh",
-            Self::Bdp => "bdp",
-            Self::Iperf2 => "iperf2",
-            Self::Iperf3 => "iperf3",
-            Self::Unknown => "unknown",
-            Self::Silent => "silent",
-            Self::Closed => "closed",
-        }
-    }
 
     /// Usual name of the protocol; `None` if it is not known.
     pub const fn protocol(self) -> Option<&'static str> {

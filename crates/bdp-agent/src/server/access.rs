@@ -1,5 +1,6 @@
 //! Access control of a server: rules about addresses and counts, without sockets or clocks.
 
+use bdp_model::names;
 use std::collections::HashMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
@@ -67,16 +68,7 @@ pub enum Protocol {
     Iperf2,
 }
 
-impl Protocol {
-    /// Returns its usual name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Bdp => "bdp",
-            Self::Iperf3 => "iperf3",
-            Self::Iperf2 => "iperf2",
-        }
-    }
-}
+names!(Protocol: Bdp = "bdp", Iperf3 = "iperf3", Iperf2 = "iperf2");
 
 /// What a client must prove before it is served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! Counters of a server's activity, for its operators.
 
+use bdp_model::names;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bdp_wire::session::Refusal;
@@ -31,6 +32,11 @@ pub enum Reason {
     Other,
 }
 
+names!(
+    Reason: Token = "token", Login = "login", Version = "version", Busy = "busy", Ending = "ending",
+        Protocol = "protocol", Key = "key", Address = "address", Other = "other"
+);
+
 impl Reason {
     /// All reasons.
     pub const ALL: [Self; 9] = [
@@ -44,21 +50,6 @@ impl Reason {
         Self::Address,
         Self::Other,
     ];
-
-    /// Returns its name: `token`, `version`, ...
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Token => "token",
-            Self::Login => "login",
-            Self::Version => "version",
-            Self::Busy => "busy",
-            Self::Ending => "ending",
-            Self::Protocol => "protocol",
-            Self::Key => "key",
-            Self::Address => "address",
-            Self::Other => "other",
-        }
-    }
 
     /// Returns the reason of a denial.
     pub const fn of_denied(denied: &Denied) -> Self {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::times::CapturedRtt;
+use crate::names;
 
 /// Datagrams in one direction.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -74,17 +75,7 @@ pub enum NumberedProtocol {
     Iperf2,
 }
 
-impl NumberedProtocol {
-    /// The protocol's usual name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Rtp => "rtp",
-            Self::Bdp => "bdp",
-            Self::Iperf3 => "iperf3",
-            Self::Iperf2 => "iperf2",
-        }
-    }
-}
+names!(NumberedProtocol: Rtp = "rtp", Bdp = "bdp", Iperf3 = "iperf3", Iperf2 = "iperf2");
 
 /// How a stream's clock rate is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

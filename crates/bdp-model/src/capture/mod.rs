@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::facts::Facts;
 use crate::finding::Finding;
+use crate::names;
 
 pub use attempts::{AttemptOutcome, CapturedAttempts, MANY_ATTEMPTS};
 pub use datagrams::{
@@ -403,16 +404,7 @@ pub enum CongestionLike {
     Bbr,
 }
 
-impl CongestionLike {
-    /// Returns its name in Linux.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Reno => "reno",
-            Self::Cubic => "cubic",
-            Self::Bbr => "bbr",
-        }
-    }
-}
+names!(CongestionLike: Reno = "reno", Cubic = "cubic", Bbr = "bbr");
 
 /// Retransmissions by trigger.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

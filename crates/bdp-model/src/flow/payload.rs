@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::names;
+
 /// Requested way for a sender to pass its bytes to the kernel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -23,20 +25,11 @@ pub enum Zerocopy {
     Msg,
 }
 
+names!(Zerocopy: Off = "off", Auto = "auto", Sendfile = "sendfile", Splice = "splice", Msg = "msg");
+
 impl Zerocopy {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Off, Self::Auto, Self::Sendfile, Self::Splice, Self::Msg];
-
-    /// Returns the name as typed.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Off => "off",
-            Self::Auto => "auto",
-            Self::Sendfile => "sendfile",
-            Self::Splice => "splice",
-            Self::Msg => "msg",
-        }
-    }
 }
 
 /// Results of a receiver that verifies every byte.

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::names;
+
 /// An end of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -13,15 +15,7 @@ pub enum End {
     Far,
 }
 
-impl End {
-    /// Returns `near` or `far`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Near => "near",
-            Self::Far => "far",
-        }
-    }
-}
+names!(End: Near = "near", Far = "far");
 
 /// Role of an end in a direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -34,15 +28,7 @@ pub enum Task {
     Receiving,
 }
 
-impl Task {
-    /// Returns `sending` or `receiving`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Sending => "sending",
-            Self::Receiving => "receiving",
-        }
-    }
-}
+names!(Task: Sending = "sending", Receiving = "receiving");
 
 /// A direction across the path, as the measuring machine sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -55,15 +41,7 @@ pub enum Direction {
     From,
 }
 
-impl Direction {
-    /// Returns `to` or `from`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::To => "to",
-            Self::From => "from",
-        }
-    }
-}
+names!(Direction: To = "to", From = "from");
 
 impl Direction {
     /// Returns the end that sends.
@@ -102,12 +80,4 @@ pub enum PeerProtocol {
     Iperf2,
 }
 
-impl PeerProtocol {
-    /// Returns `iperf3` or `iperf2`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Iperf3 => "iperf3",
-            Self::Iperf2 => "iperf2",
-        }
-    }
-}
+names!(PeerProtocol: Iperf3 = "iperf3", Iperf2 = "iperf2");

@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::Probability;
 use crate::facts::segments::Segments;
 use crate::measurement::{Direction, DirectionResult, Measurement};
+use crate::names;
 use crate::probes::ping::Ping;
 use crate::record::RttSummary;
 use crate::statistics::comparison::Better;
@@ -137,20 +138,11 @@ pub enum Quantile {
     Max,
 }
 
+names!(Quantile: Min = "min", P50 = "p50", P95 = "p95", P99 = "p99", Max = "max");
+
 impl Quantile {
     /// All quantiles.
     pub const ALL: [Self; 5] = [Self::Min, Self::P50, Self::P95, Self::P99, Self::Max];
-
-    /// Returns `min`, `p50`, ...
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Min => "min",
-            Self::P50 => "p50",
-            Self::P95 => "p95",
-            Self::P99 => "p99",
-            Self::Max => "max",
-        }
-    }
 
     /// Returns it; `None` if the samples do not resolve it.
     pub const fn of(self, rtt: &RttSummary) -> Option<u64> {

@@ -8,6 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::names;
 use crate::units::Nanos;
 
 /// Intervals of a moving average (the draft's MAD).
@@ -46,16 +47,7 @@ pub enum Confidence {
     High,
 }
 
-impl Confidence {
-    /// Returns it in words.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-        }
-    }
-}
+names!(Confidence: Low = "low", Medium = "medium", High = "high");
 
 /// Whether the moving averages of a quantity are steady.
 #[derive(Debug, Clone, Default, PartialEq)]

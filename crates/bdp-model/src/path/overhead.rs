@@ -4,6 +4,7 @@
 
 use crate::case::Family;
 use crate::link::ETHERNET_OVERHEAD_BYTES;
+use crate::names;
 
 /// The medium that carries IP packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +17,8 @@ pub enum Medium {
     Loopback,
 }
 
+names!(Medium: Ethernet = "Ethernet", EthernetVlan = "Ethernet, VLAN tag", Loopback = "loopback");
+
 impl Medium {
     /// All media.
     pub const ALL: [Self; 3] = [Self::Ethernet, Self::EthernetVlan, Self::Loopback];
@@ -26,15 +29,6 @@ impl Medium {
             Self::Ethernet => ETHERNET_OVERHEAD_BYTES as u64,
             Self::EthernetVlan => ETHERNET_OVERHEAD_BYTES as u64 + 4,
             Self::Loopback => 0,
-        }
-    }
-
-    /// The medium's name in tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ethernet => "Ethernet",
-            Self::EthernetVlan => "Ethernet, VLAN tag",
-            Self::Loopback => "loopback",
         }
     }
 }
@@ -50,6 +44,8 @@ pub enum Transport {
     Udp,
 }
 
+names!(Transport: Tcp = "TCP", TcpTimestamps = "TCP, timestamps", Udp = "UDP");
+
 impl Transport {
     /// All transports.
     pub const ALL: [Self; 3] = [Self::Tcp, Self::TcpTimestamps, Self::Udp];
@@ -60,15 +56,6 @@ impl Transport {
             Self::Tcp => 20,
             Self::TcpTimestamps => 32,
             Self::Udp => 8,
-        }
-    }
-
-    /// The transport's name in tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Tcp => "TCP",
-            Self::TcpTimestamps => "TCP, timestamps",
-            Self::Udp => "UDP",
         }
     }
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::case::Family;
 use crate::finding::caveat::Caveat;
+use crate::names;
 use crate::statistics::histogram::Histogram;
 use crate::units::{ByteCount, Nanos};
 
@@ -130,17 +131,7 @@ pub enum PingMode {
     Udp,
 }
 
-impl PingMode {
-    /// Returns its name in tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Connect => "TCP connect",
-            Self::Icmp => "ICMP echo",
-            Self::Tcp => "TCP echo",
-            Self::Udp => "UDP echo",
-        }
-    }
-}
+names!(PingMode: Connect = "TCP connect", Icmp = "ICMP echo", Tcp = "TCP echo", Udp = "UDP echo");
 
 /// Outcomes of the counted probes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -20,6 +20,8 @@ use crate::probes::PairProbes;
 use crate::statistics::histogram::Histogram;
 use breach::{Breach, Cause, OtherProgram, causes};
 
+use crate::names;
+
 pub use crate::probes::ProbeOutcome;
 pub use rtt::{Bound, OfAll, OfAnswers, RttPercentiles, RttReport, RttSummary};
 pub use samples::{
@@ -184,17 +186,10 @@ pub enum ProgramEnd {
     OutputLimit,
 }
 
-impl ProgramEnd {
-    /// Returns the reason in words.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Exited => "exited",
-            Self::Stopped => "stopped",
-            Self::TimeLimit => "time limit",
-            Self::OutputLimit => "output limit",
-        }
-    }
-}
+names!(
+    ProgramEnd: Exited = "exited", Stopped = "stopped", TimeLimit = "time limit",
+        OutputLimit = "output limit"
+);
 
 /// A capture file of one end of a link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

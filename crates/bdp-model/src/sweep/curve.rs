@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::case::Family;
 use crate::finding::threshold::AT_CEILING;
+use crate::names;
 use crate::path::overhead::{Transport, header_bytes};
 use crate::statistics::comparison::Values;
 use crate::statistics::median;
@@ -59,19 +60,12 @@ pub enum Axis {
     Congestion,
 }
 
-impl Axis {
-    /// Returns its name: `window on the wire`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::WindowOnTheWire => "window on the wire",
-            Self::WindowAsked => "window asked",
-            Self::Streams => "streams",
-            Self::Length => "write length",
-            Self::Mss => "MSS",
-            Self::Congestion => "congestion control",
-        }
-    }
+names!(
+    Axis: WindowOnTheWire = "window on the wire", WindowAsked = "window asked", Streams = "streams",
+        Length = "write length", Mss = "MSS", Congestion = "congestion control"
+);
 
+impl Axis {
     /// Whether it is one of the two windows.
     pub const fn is_window(self) -> bool {
         matches!(self, Self::WindowOnTheWire | Self::WindowAsked)

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::reason::{Gain, Reason};
 use super::setting::Setting;
 use crate::measurement::ends::{Direction, End, Task};
+use crate::names;
 
 /// The setting to change.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -48,19 +49,11 @@ pub enum RouteAttribute {
     RtoMin,
 }
 
+names!(RouteAttribute: Congctl = "congctl", Initcwnd = "initcwnd", Initrwnd = "initrwnd", RtoMin = "rto_min");
+
 impl RouteAttribute {
     /// All attributes.
     pub const ALL: [Self; 4] = [Self::Congctl, Self::Initcwnd, Self::Initrwnd, Self::RtoMin];
-
-    /// Returns the name used by `ip route` and in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Congctl => "congctl",
-            Self::Initcwnd => "initcwnd",
-            Self::Initrwnd => "initrwnd",
-            Self::RtoMin => "rto_min",
-        }
-    }
 }
 
 /// How much of a host a change affects, narrowest first.
@@ -76,16 +69,7 @@ pub enum Scope {
     Host,
 }
 
-impl Scope {
-    /// Returns the name used in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Route => "route",
-            Self::Device => "device",
-            Self::Host => "host",
-        }
-    }
-}
+names!(Scope: Route = "route", Device = "device", Host = "host");
 
 impl Target {
     /// Creates a sysctl target from its dotted name.

@@ -6,6 +6,7 @@ use super::rehearsal::{Predicted, Rehearsal};
 use crate::finding::Limit;
 use crate::measurement::ends::Direction;
 use crate::measurement::{DirectionResult, Measurement};
+use crate::names;
 use crate::statistics::Estimate;
 use crate::twin::Fidelity;
 
@@ -80,17 +81,7 @@ pub enum Verdict {
     NotPredicted,
 }
 
-impl Verdict {
-    /// Returns the name used in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Held => "held",
-            Self::Exceeded => "exceeded",
-            Self::Missed => "missed",
-            Self::NotPredicted => "not_predicted",
-        }
-    }
-}
+names!(Verdict: Held = "held", Exceeded = "exceeded", Missed = "missed", NotPredicted = "not_predicted");
 
 impl Verification {
     /// Compares the measurement after a change with the one before it.

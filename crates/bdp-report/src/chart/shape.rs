@@ -1,5 +1,6 @@
 //! Drawings: paths, boxes, dots and text. Colours are classes of the page's style sheet.
 
+use bdp_model::names;
 use std::fmt::Write as _;
 
 use maud::{Markup, Render, html};
@@ -37,16 +38,7 @@ pub(crate) enum Anchor {
     End,
 }
 
-impl Anchor {
-    /// Returns the SVG name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Start => "start",
-            Self::Middle => "middle",
-            Self::End => "end",
-        }
-    }
-}
+names!(Anchor: Start = "start", Middle = "middle", End = "end");
 
 /// Sign of a key, as in the chart.
 #[derive(Debug, Clone, Copy)]

@@ -3,6 +3,7 @@
 
 pub(crate) mod refine;
 
+use bdp_model::names;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -98,18 +99,12 @@ pub struct Swept {
 /// Measures once, as the repetition of this number.
 pub type Measure<'a> = dyn FnMut(&MeasureRequest, u32) -> Result<Measurement, SessionError> + 'a;
 
-impl Variable {
-    /// Returns its name in the table of parameters, which is also the option.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Window => "window",
-            Self::Streams => "streams",
-            Self::Length => "length",
-            Self::Mss => "mss",
-            Self::Congestion => "congestion",
-        }
-    }
+names!(
+    Variable: Window = "window", Streams = "streams", Length = "length", Mss = "mss",
+        Congestion = "congestion"
+);
 
+impl Variable {
     /// Sets one of its values in a request.
     fn apply(self, value: &Setting, request: &mut MeasureRequest) -> Result<(), SessionError> {
         match self {

@@ -7,6 +7,7 @@ mod probe;
 use serde::{Deserialize, Serialize};
 
 use crate::case::Family;
+use crate::names;
 use crate::units::Nanos;
 
 pub use finding::{
@@ -154,16 +155,7 @@ pub enum ProbeProtocol {
     Icmp,
 }
 
-impl ProbeProtocol {
-    /// The name in the JSON form.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Udp => "UDP",
-            Self::Tcp => "TCP",
-            Self::Icmp => "ICMP",
-        }
-    }
-}
+names!(ProbeProtocol: Udp = "UDP", Tcp = "TCP", Icmp = "ICMP");
 
 /// How the probes were sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

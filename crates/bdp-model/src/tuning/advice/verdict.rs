@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::names;
 use crate::tuning::setting::Release;
 
 /// What advice is worth on a given kernel.
@@ -31,17 +32,9 @@ pub enum VerdictKind {
     Harmful,
 }
 
-impl VerdictKind {
-    /// Returns the name used in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Current => "current",
-            Self::Default => "default",
-            Self::Stale => "stale",
-            Self::Harmful => "harmful",
-        }
-    }
+names!(VerdictKind: Current = "current", Default = "default", Stale = "stale", Harmful = "harmful");
 
+impl VerdictKind {
     /// Whether the user should be warned about it.
     pub const fn is_bad(self) -> bool {
         matches!(self, Self::Stale | Self::Harmful)

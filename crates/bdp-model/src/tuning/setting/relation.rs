@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use serde::{Deserialize, Serialize};
 
 use super::default::{Basis, DefaultValue};
+use crate::names;
 
 /// How a value compares with a default or another value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -21,17 +22,9 @@ pub enum Relation {
     Differs,
 }
 
-impl Relation {
-    /// Returns the name used in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Equal => "equal",
-            Self::Below => "below",
-            Self::Above => "above",
-            Self::Differs => "differs",
-        }
-    }
+names!(Relation: Equal = "equal", Below = "below", Above = "above", Differs = "differs");
 
+impl Relation {
     /// Compares `value` with `other`.
     pub fn of(value: &str, other: &str) -> Self {
         Self::within(value, other, |number, other| number.cmp(&other))

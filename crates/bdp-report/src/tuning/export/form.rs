@@ -1,5 +1,6 @@
 //! Export formats of a plan, and why an export is refused.
 
+use bdp_model::names;
 use std::fmt;
 
 use bdp_model::measurement::ends::End;
@@ -25,6 +26,11 @@ pub enum ExportForm {
     Freebsd,
 }
 
+names!(
+    ExportForm: Sh = "sh", Sysctl = "sysctl", Ansible = "ansible", Kubernetes = "kubernetes",
+        Powershell = "powershell", Reg = "reg", Macos = "macos", Freebsd = "freebsd"
+);
+
 impl ExportForm {
     /// All formats.
     pub const ALL: [Self; 8] = [
@@ -37,20 +43,6 @@ impl ExportForm {
         Self::Macos,
         Self::Freebsd,
     ];
-
-    /// Returns the value of `--as`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Sh => "sh",
-            Self::Sysctl => "sysctl",
-            Self::Ansible => "ansible",
-            Self::Kubernetes => "kubernetes",
-            Self::Powershell => "powershell",
-            Self::Reg => "reg",
-            Self::Macos => "macos",
-            Self::Freebsd => "freebsd",
-        }
-    }
 
     /// Returns a one-line description.
     pub const fn about(self) -> &'static str {

@@ -239,13 +239,14 @@ const UNITS: Record<Evidence["unit"], (value: number) => string> = {
   flag: (value) => (value === 0 ? "no" : "yes"),
 };
 
+/** Where a figure comes from, beside its name in the documents. */
 function source(evidence: Evidence): string {
   const parts: string[] = [];
   if (evidence.name !== null) parts.push(evidence.name);
   if (evidence.host !== null) parts.push(`on ${evidence.host}`);
   if (evidence.samples) parts.push(`${String(evidence.samples.met)} of ${String(evidence.samples.of)} samples`);
   const start = evidence.fact.startsWith("more_streams") || evidence.fact === "burst_delay" || evidence.fact === "losses_while_paced";
-  parts.push(start ? "experiment" : stateName(evidence.fact));
+  if (start) parts.push("experiment");
   return parts.join(", ");
 }
 
@@ -271,7 +272,7 @@ function EvidenceTable({ finding, way, isFirst }: { finding: Finding; way: strin
               <th scope="col">what was seen</th>
               <th scope="col">figure</th>
               <th scope="col">the rule</th>
-              <th scope="col">source</th>
+              <th scope="col">fact</th>
             </tr>
           </thead>
           <tbody>
@@ -280,7 +281,10 @@ function EvidenceTable({ finding, way, isFirst }: { finding: Finding; way: strin
                 <td>{one.text}</td>
                 <td>{UNITS[one.unit](one.value)}</td>
                 <td>{threshold(one)}</td>
-                <td>{source(one)}</td>
+                <td>
+                  <code>{one.fact}</code>
+                  {source(one) !== "" && `, ${source(one)}`}
+                </td>
               </tr>
             ))}
           </tbody>

@@ -5,6 +5,7 @@ use bdp_agent::ping::PingProgress;
 use bdp_flow::session::error::SessionError;
 use bdp_flow::session::progress::{ArrivalReading, Progress, Stage};
 use bdp_model::capture::{CaptureSummary, ReadCapture};
+use bdp_model::finding::Limit;
 use bdp_model::flow::payload::PayloadCheck;
 use bdp_model::measurement::ends::End;
 use bdp_model::measurement::expectation::Expectation;
@@ -262,6 +263,13 @@ fn events() -> Vec<Event<'static>> {
             left: Nanos::secs(80),
         },
         Event::Progress { repetition: 1, progress: Cow::Owned(progress()) },
+        Event::Progress {
+            repetition: 1,
+            progress: Cow::Owned(Progress {
+                stage: Stage::Experiment(Direction::To, [Limit::PathRate, Limit::ReceiveWindow]),
+                ..progress()
+            }),
+        },
         Event::MeasurementEnded { run: None, measurement: measurement() },
         Event::PointEnded { key: key(), done: 1, planned: 2, measurement: measurement() },
         Event::Probes {

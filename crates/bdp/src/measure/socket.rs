@@ -8,38 +8,41 @@ use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 
 use crate::{exit, help};
 
+/// All flags here, which `bdp sweep --in` refuses. clap forms the group of a struct only from what it does not flatten.
+const GROUP: &str = "SocketArgs";
+
 /// Where packets leave, how they are marked, and what the sockets are set to.
 #[derive(clap::Args)]
 pub struct SocketArgs {
     /// Local address to send from, and the device after a percent sign: 192.0.2.7%eth0
-    #[arg(short = 'B', long, value_name = "ADDRESS", help_heading = help::ADDRESS, hide_short_help = true)]
+    #[arg(group = GROUP, short = 'B', long, value_name = "ADDRESS", help_heading = help::ADDRESS, hide_short_help = true)]
     bind: Option<String>,
 
     /// Local device to send through, as eth0
-    #[arg(long, value_name = "DEVICE", help_heading = help::ADDRESS, hide_short_help = true)]
+    #[arg(group = GROUP, long, value_name = "DEVICE", help_heading = help::ADDRESS, hide_short_help = true)]
     bind_dev: Option<String>,
 
     /// Differentiated services code point: 0 to 63, or a name as ef, af41, cs1
-    #[arg(long, value_name = "DSCP", value_parser = dscp, help_heading = help::WINDOW, hide_short_help = true)]
+    #[arg(group = GROUP, long, value_name = "DSCP", value_parser = dscp, help_heading = help::WINDOW, hide_short_help = true)]
     dscp: Option<u8>,
 
     /// Type of service as a whole byte, as in iperf3: 0x88 is --dscp af41
-    #[arg(short = 'S', long, value_name = "TOS", value_parser = tos, conflicts_with = "dscp", help_heading = help::WINDOW, hide_short_help = true)]
+    #[arg(group = GROUP, short = 'S', long, value_name = "TOS", value_parser = tos, conflicts_with = "dscp", help_heading = help::WINDOW, hide_short_help = true)]
     tos: Option<u8>,
 
     /// Local port of the first data connection; the next ones count up
-    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..), help_heading = help::ADDRESS, hide_short_help = true)]
+    #[arg(group = GROUP, long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..), help_heading = help::ADDRESS, hide_short_help = true)]
     cport: Option<u16>,
 
     /// Socket buffers of both ends, as iperf3's -w
-    #[arg(long, value_name = "SIZE", help_heading = help::WINDOW, hide_short_help = true)]
+    #[arg(group = GROUP, long, value_name = "SIZE", help_heading = help::WINDOW, hide_short_help = true)]
     sockbuf: Option<ByteCount>,
 
     #[command(flatten)]
     numbers: NumberArgs,
 
     /// Send small segments at once (TCP_NODELAY)
-    #[arg(short = 'N', long = "nodelay", visible_alias = "no-delay", help_heading = help::WINDOW, hide_short_help = true)]
+    #[arg(group = GROUP, short = 'N', long = "nodelay", visible_alias = "no-delay", help_heading = help::WINDOW, hide_short_help = true)]
     nodelay: bool,
 }
 
@@ -56,7 +59,7 @@ impl Args for NumberArgs {
                 .help(option.help)
                 .help_heading(help::WINDOW)
                 .hide_short_help(true)
-                .group("SocketArgs")
+                .group(GROUP)
         }))
     }
 

@@ -101,6 +101,8 @@ fn wrong_requests_are_refused_in_a_line() {
         ("sweep ams1 --window 4K..64K --resume", "need --in SCENARIO"),
         ("sweep --in s1-64k --window 4K..64K --bidir", "cannot be used with"),
         ("sweep --in s1-64k --window 4K..64K --dscp ef", "cannot be used with"),
+        ("sweep --in s1-64k --window 4K..64K -N", "cannot be used with"),
+        ("sweep --in s1-64k --window 4K..64K --notsent-lowat 64K", "cannot be used with"),
         ("sweep ams1 --window 4K..64K --sockbuf 1M", "cannot be used with"),
         ("sweep ams1 --streams 1..4 --sockbuf 0", "no buffer"),
         ("sweep ams1 --window 4K..64K -t 0", "-t 0 measures nothing"),

@@ -20,3 +20,14 @@ for (const name of documents) {
   });
   await writeFile(new URL(`web/src/generated/${name}.ts`, root), text);
 }
+
+// What each fact is, for the evidence: its description in the schema.
+const measurement = JSON.parse(await readFile(new URL("docs/measurement.schema.json", root), "utf8"));
+const facts = measurement.$defs.fact.oneOf.map((fact) => [fact.const, fact.description]);
+if (facts.length < 50 || facts.some(([, about]) => !about)) throw new Error("the schema describes no facts");
+await writeFile(
+  new URL("web/src/generated/facts.ts", root),
+  `// Made by 'npm run types' from docs/measurement.schema.json. Do not edit.
+export const FACTS: Readonly<Record<string, string>> = ${JSON.stringify(Object.fromEntries(facts), null, 2)};
+`,
+);

@@ -12,6 +12,7 @@ import type {
   TimeSpent,
 } from "../generated/measurement";
 import { colour } from "../theme";
+import { FACTS } from "../generated/facts";
 import { arrow, stateColour, stateName } from "../words";
 import { CommandLine, Name } from "./parts";
 import { Tools } from "./timeline";
@@ -290,6 +291,19 @@ function EvidenceTable({ finding, way, isFirst }: { finding: Finding; way: strin
           </tbody>
         </table>
       </div>
+      <details>
+        <summary>What these facts are</summary>
+        <dl class="facts">
+          {[...new Set(finding.evidence.map((one) => one.fact))].map((fact) => (
+            <div key={fact}>
+              <dt>
+                <code>{fact}</code>
+              </dt>
+              <dd>{FACTS[fact] ?? "of a newer bdp"}</dd>
+            </div>
+          ))}
+        </dl>
+      </details>
       {finding.candidates.length > 0 && (
         <p>
           Possible: {finding.candidates.map((one) => `${stateName(one.limit)} ${percent(one.probability)}`).join(", ")}

@@ -27,7 +27,6 @@ pub fn print() -> Outcome {
   bdp demo                            published experiments, repeated here in about a minute
   bdp serve                           the other end; prints the command to run at this end
   bdp measure HOST                    throughput and latency both ways, and what limits them
-  bdp page                            the same in a browser, live, and the history of runs
   bdp fix HOST                        plan, rehearse, apply and verify a change, or undo it
   bdp path HOST                       each hop: queue, loss, MTU, branches; no server needed
   bdp lab list                        scenarios for the emulated lab, and paths as templates

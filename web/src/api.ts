@@ -20,6 +20,8 @@ export interface About {
   bdp: string;
   host: string;
   store: string | null;
+  /** ` --store PATH` for commands to paste; empty for the default store. */
+  store_option: string;
   hosts: string[];
 }
 
@@ -78,19 +80,48 @@ export const access = signal<"asking" | "given" | "old">("asking");
 /** When the server is asked again, milliseconds since 1970; null while it answers. */
 export const lostUntil = signal<number | null>(null);
 
+const PLACE = "bdp-secret";
+/** Where the browser keeps nothing, the secret lasts as long as the tab. */
+let kept: string | null = null;
+
+/** The secret of the server: kept by origin, port included, and so for all tabs; no other server gets it. */
+function secret(): string {
+  try {
+    return localStorage.getItem(PLACE) ?? kept ?? "";
+  } catch {
+    return kept ?? "";
+  }
+}
+
+function keep(value: string): void {
+  kept = value;
+  try {
+    localStorage.setItem(PLACE, value);
+  } catch {
+    // The tab has it.
+  }
+}
+
+/** Headers of every request. */
+const authority = () => ({ Authorization: `Bearer ${secret()}` });
+
+/** What a proxy answers if the server does not. */
+const isGone = (status: number): boolean => status >= 502 && status <= 504;
+
 async function send(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Response> {
   let response: Response;
   try {
     response = await fetch(path, {
       method,
-      credentials: "same-origin",
-      headers: {
-        ...(method === "GET" ? {} : { "Bdp-Request": "1", "Content-Type": "application/json" }),
-        ...headers,
-      },
+      credentials: "omit",
+      headers: { ...authority(), ...(method === "GET" ? {} : { "Content-Type": "application/json" }), ...headers },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
   } catch {
+    lost();
+    throw new Unreachable("bdp page does not answer");
+  }
+  if (isGone(response.status)) {
     lost();
     throw new Unreachable("bdp page does not answer");
   }
@@ -113,13 +144,16 @@ async function read<T>(method: string, path: string, body?: unknown): Promise<T>
   }
 }
 
-/** Trades the token of the link for the cookie, and takes it out of the address. */
+/** Whether the address is a link that `bdp page` printed. */
+export const hasToken = (): boolean => location.hash.startsWith("#token=");
+
+/** Trades the token of the link for the server's secret, and takes it out of the address. */
 export async function enter(): Promise<void> {
-  const token = /^#token=([^&]+)/.exec(location.hash)?.[1];
-  if (token !== undefined) {
-    history.replaceState(null, "", `${location.pathname}#/run`);
-    await send("POST", "/api/session", undefined, { Authorization: `Bearer ${decodeURIComponent(token)}` });
-  }
+  if (!hasToken()) return;
+  const token = location.hash.slice("#token=".length);
+  history.replaceState(null, "", `${location.pathname}#/run`);
+  const response = await send("POST", "/api/session", undefined, { Authorization: `Bearer ${token}` });
+  keep(((await response.json()) as { secret: string }).secret);
 }
 
 const part = encodeURIComponent;
@@ -134,8 +168,19 @@ export const runs = (search: string, before: string | null): Promise<RunList> =>
   read("GET", `/api/runs?search=${part(search)}&most=50${before === null ? "" : `&before=${part(before)}`}`);
 export const document_ = (run: string): Promise<unknown> => read("GET", `/api/runs/${part(run)}`);
 export const remove = (run: string): Promise<Response> => send("DELETE", `/api/runs/${part(run)}`);
-export const fileOf = (run: string, kind: "report" | "csv" | ""): string =>
-  `/api/runs/${part(run)}${kind === "" ? "" : `/${kind}`}`;
+/** A run as a file. */
+export const file = async (run: string, kind: "report" | "csv" | ""): Promise<Blob> =>
+  (await send("GET", `/api/runs/${part(run)}${kind === "" ? "" : `/${kind}`}`)).blob();
+/** The events of a job after this one, as the server sends them. */
+export const events = async (id: string, after: number, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> => {
+  const response = await fetch(`/api/jobs/${part(id)}/events?after=${String(after)}`, {
+    credentials: "omit",
+    headers: authority(),
+    signal,
+  });
+  if (!response.ok || response.body === null) throw new Refusal("no events", response.status);
+  return response.body;
+};
 
 /** Called when the server answers again. */
 const back = new Set<() => void>();
@@ -153,8 +198,13 @@ export function lost(): void {
   lostUntil.value = Date.now() + wait;
   timer = setTimeout(() => {
     timer = undefined;
-    fetch("/api/about", { credentials: "same-origin" }).then(
+    fetch("/api/about", { credentials: "omit", headers: authority() }).then(
       (response) => {
+        if (isGone(response.status)) {
+          wait = Math.min(wait * 2, 15_000);
+          lost();
+          return;
+        }
         wait = 500;
         lostUntil.value = null;
         if (response.status === 401) access.value = "old";

@@ -128,8 +128,8 @@ function number(pairs: Pairs, way: Way): number | null {
 /** A rate of less time than this is noise. */
 const LEAST_SPAN_NS = 50e6;
 
-/** A gap in the numbers of this many events breaks the curves. */
-const BREAK = 3;
+/** Missing events break the curves if they are of this time; the log of a long job keeps fewer readings. */
+const BREAK_NS = 1e9;
 
 /** Takes in an event; false if it was known. */
 export function take(live: Live, id: number, event: Event | Outcome): boolean {
@@ -143,7 +143,7 @@ export function take(live: Live, id: number, event: Event | Outcome): boolean {
     live.stage = null;
     return true;
   }
-  if (event.event === "progress") progress(live, event.repetition, event.progress, skipped >= BREAK);
+  if (event.event === "progress") progress(live, event.repetition, event.progress, skipped > 0);
   else if (event.event === "measurement_ended") {
     live.measurements.push(event.measurement as Measurement);
     live.run = event.run ?? live.run;
@@ -151,7 +151,7 @@ export function take(live: Live, id: number, event: Event | Outcome): boolean {
   return true;
 }
 
-function progress(live: Live, repetition: number, now: Progress, isBroken: boolean): void {
+function progress(live: Live, repetition: number, now: Progress, hasMissed: boolean): void {
   if (repetition !== live.repetition) {
     Object.assign(live, { repetition, points: [], spans: [], before: 0, stageKey: "", until: 0, cumulated: 0 });
     live.retransmits = null;
@@ -165,7 +165,7 @@ function progress(live: Live, repetition: number, now: Progress, isBroken: boole
     live.spans.push({ start: live.before / 1e9, kind: stage.kind, way: stage.way });
     // The curves of two stages do not meet.
     if (live.points.length > 0) live.points.push(blank(live.before / 1e9));
-  } else if (isBroken) live.points.push(blank((live.before + now.elapsed_ns) / 1e9));
+  } else if (hasMissed && now.elapsed_ns - (live.stage?.elapsedNs ?? 0) >= BREAK_NS) live.points.push(blank((live.before + now.elapsed_ns) / 1e9));
   live.stage = stage;
   live.until = Math.max(live.until, (live.before + Math.max(stage.totalNs, stage.elapsedNs)) / 1e9);
   if (stage.kind === "both") live.bothAtOnce = true;

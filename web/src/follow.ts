@@ -4,6 +4,7 @@ import * as api from "./api";
 import { newLive, take, type Live } from "./events";
 import type { Event, Outcome } from "./generated/job";
 import { isMeasurements, type Measurement } from "./documents";
+import { receiveAll, type Message } from "./stream";
 
 export const job = signal<api.JobState | null>(null);
 /** The job's state; the number rises with every change of it. */
@@ -15,7 +16,7 @@ export const result = signal<{ id: string; measurement: Measurement } | null>(nu
 /** Why the events of a running job can't be read. */
 export const trouble = signal<string | null>(null);
 
-let source: EventSource | null = null;
+let source: AbortController | null = null;
 let failures = 0;
 let reopening = 0;
 let following: string | null = null;
@@ -45,7 +46,7 @@ export function follow(state: api.JobState): void {
 function close(): void {
   clearTimeout(reopening);
   reopening = 0;
-  source?.close();
+  source?.abort();
   source = null;
 }
 
@@ -54,22 +55,20 @@ function open(): void {
   const state = live.value?.live;
   if (id === null || !state || state.outcome || document.hidden) return;
   close();
-  const events = new EventSource(`/api/jobs/${encodeURIComponent(id)}/events?after=${String(state.lastId)}`);
-  source = events;
-  const receive = (message: MessageEvent<string>) => {
-    if (following !== id) return;
+  const reading = new AbortController();
+  source = reading;
+  const receive = (message: Message) => {
+    if (following !== id || source !== reading) return;
     failures = 0;
     trouble.value = null;
-    const number = Number(message.lastEventId);
     let event: Event | Outcome;
     try {
       event = JSON.parse(message.data) as Event | Outcome;
     } catch {
       return;
     }
-    if (!take(state, number, event)) return;
+    if (!take(state, message.id, event)) return;
     if (state.outcome) {
-      events.close();
       batch(() => {
         if (job.value) job.value = { ...job.value, state: "ended", outcome: state.outcome };
         changed();
@@ -77,10 +76,8 @@ function open(): void {
       void conclude(id, state);
     } else changed();
   };
-  events.addEventListener("message", receive);
-  events.addEventListener("outcome", receive);
-  events.addEventListener("error", () => {
-    if (source !== events) return;
+  const broken = () => {
+    if (source !== reading || state.outcome) return;
     close();
     // A broken connection; the job goes on without a reader.
     failures += 1;
@@ -89,7 +86,11 @@ function open(): void {
       reopening = 0;
       void refresh();
     }, Math.min(100 * 2 ** failures, 15_000));
-  });
+  };
+  api
+    .events(id, state.lastId, reading.signal)
+    .then((stream) => receiveAll(stream, receive))
+    .then(broken, broken);
 }
 
 /** The stored document has what the events lack: the findings in words. */

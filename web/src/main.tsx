@@ -22,7 +22,13 @@ async function begin(): Promise<void> {
 const place = document.getElementById("page");
 if (place) {
   place.replaceChildren();
-  const began = begin();
+  let began = begin();
+  // A new link in the tab of an old one changes only the address.
+  addEventListener("hashchange", () => {
+    if (!api.hasToken()) return;
+    api.access.value = "asking";
+    began = began.then(begin);
+  });
   render(<App />, place);
   api.onBack(() => {
     void refresh();

@@ -64,7 +64,7 @@ describe("events", () => {
   });
   it("breaks the curve at a gap and counts it", () => {
     const live = after(progress({}));
-    take(live, 12, progress({ elapsed_ns: 1e9 }));
+    take(live, 12, progress({ elapsed_ns: 2e9, total_ns: 10e9 }));
     expect(live.missed).toBe(10);
     expect(live.points.map((point) => point.toSum)).toEqual([5e6, null, 5e6]);
     const ts = live.points.map((point) => point.t);

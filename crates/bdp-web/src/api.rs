@@ -122,13 +122,12 @@ async fn at_the_door(
     request: Request,
     next: Next,
 ) -> Result<Response, Refused> {
-    shared.door.check(request.method(), request.headers())?;
+    shared.door.check(request.headers())?;
     Ok(next.run(request).await)
 }
 
-async fn enter(State(shared): State<Shared>, headers: HeaderMap) -> Result<Response, Refused> {
-    let cookie = shared.door.enter(&headers)?;
-    Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response())
+async fn enter(State(shared): State<Shared>, headers: HeaderMap) -> Result<Json<Value>, Refused> {
+    Ok(Json(json!({ "secret": shared.door.enter(&headers)? })))
 }
 
 async fn unknown() -> Refused {
@@ -257,18 +256,24 @@ impl Reader {
     /// The next event; `None` after the outcome, or if the server ends.
     async fn next(&mut self) -> Option<LoggedEvent> {
         loop {
-            if self.is_over || *self.ending.borrow() {
+            if self.is_over {
                 return None;
             }
             self.newest.borrow_and_update();
+            // Read before the log is: what is added in between is found by the next look.
+            let is_ending = *self.ending.borrow() || self.job.is_over();
             if let Some(event) = self.job.log.after(self.after) {
                 self.after = event.number;
                 self.is_over = event.role == Role::Outcome;
                 return Some(event);
             }
+            // Nothing follows: the reader has the outcome already, or the server ends.
+            if is_ending {
+                return None;
+            }
             tokio::select! {
                 changed = self.newest.changed() => changed.ok()?,
-                _ = self.ending.changed() => return None,
+                _ = self.ending.changed() => {}
             }
         }
     }

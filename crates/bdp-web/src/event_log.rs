@@ -5,8 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-/// Most bytes of events that are kept of one job.
+/// Most bytes of events that are kept of a job that runs.
 const MOST_BYTES: usize = 64 << 20;
+/// Most bytes of readings that are kept of one that has ended.
+const MOST_ENDED: usize = 4 << 20;
 
 /// One event of a stream, numbered from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,8 +64,16 @@ impl EventLog {
         kept.bytes += text.len();
         let number = kept.last;
         kept.events.push_back(LoggedEvent { number, text: text.into(), role });
-        if kept.bytes > self.most_bytes {
-            kept.thin();
+        if kept.bytes > self.most_bytes && role == Role::Reading {
+            let half = kept.events.len() / 2;
+            kept.thin(half);
+        }
+        while role == Role::Outcome && kept.bytes > MOST_ENDED {
+            let all = kept.events.len();
+            kept.thin(all);
+            if kept.events.len() == all {
+                break;
+            }
         }
         drop(kept);
         self.newest.send_replace(number);
@@ -87,14 +97,13 @@ impl EventLog {
 }
 
 impl Kept {
-    /// Drops every second reading of the older half: its curve stays, more coarsely.
-    fn thin(&mut self) {
-        let half = self.events.len() / 2;
+    /// Drops every second reading among the oldest events, this many: their curve stays, more coarsely.
+    fn thin(&mut self, oldest: usize) {
         let mut keep = false;
         let mut index = 0;
         self.events.retain(|event| {
             index += 1;
-            if index > half || event.role != Role::Reading {
+            if index > oldest || event.role != Role::Reading {
                 return true;
             }
             keep = !keep;
@@ -138,6 +147,11 @@ mod tests {
             log.add("x".repeat(100), Role::Reading);
         }
         log.add("end".to_owned(), Role::Outcome);
+        let big = EventLog::new();
+        (0..500).for_each(|_| big.add("y".repeat(100_000), Role::Reading));
+        big.add("end".to_owned(), Role::Outcome);
+        let bytes: usize = all(&big, 0).iter().map(|event| event.text.len()).sum();
+        assert!((1 << 20..=MOST_ENDED).contains(&bytes), "{bytes}");
         let events = all(&log, 0);
         let bytes: usize = events.iter().map(|event| event.text.len()).sum();
         assert!(bytes <= 10_000 + 103, "{bytes}");

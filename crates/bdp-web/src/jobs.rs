@@ -140,7 +140,7 @@ impl RunningJob {
                 } else {
                     Role::Step
                 };
-            self.log.add(event.to_json().to_string(), role);
+            self.log.add(host.event(&event).to_string(), role);
         };
         let mut answer = |question: &Question<'_>| self.ask(question);
         let run = || host.run(asked, &mut watch, &mut answer, &self.cancel);
@@ -154,7 +154,9 @@ impl RunningJob {
             error: Some("internal error in bdp, printed where 'bdp page' runs; please report it".to_owned()),
         });
         let text = outcome.to_json().to_string();
-        lock(&self.progress).outcome = Some(outcome);
+        // Together: whoever has the outcome finds the job over, and whoever finds it over finds the outcome.
+        let mut progress = lock(&self.progress);
+        progress.outcome = Some(outcome);
         self.log.add(text, Role::Outcome);
     }
 

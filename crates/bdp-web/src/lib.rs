@@ -38,6 +38,10 @@ pub trait Host: Send + Sync + 'static {
         answer: &mut dyn FnMut(&Question<'_>) -> bool,
         cancel: &AtomicBool,
     ) -> Outcome;
+    /// An event as its readers get it.
+    fn event(&self, event: &Event<'_>) -> Value {
+        event.to_json()
+    }
     /// A page of the stored runs, newest first.
     fn runs(&self, selection: &RunSelection) -> Result<Value, Refused>;
     /// The document of a stored run, as printed by `bdp show --json`.

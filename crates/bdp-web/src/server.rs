@@ -64,9 +64,9 @@ async fn accept(listener: tokio::net::TcpListener, shared: Shared, until: impl F
     let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     tokio::pin!(until);
     loop {
-        let place = match places.clone().acquire_owned().await {
-            Ok(place) => place,
-            Err(_closed) => return,
+        let place = tokio::select! {
+            place = places.clone().acquire_owned() => place,
+            () = &mut until => return,
         };
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,

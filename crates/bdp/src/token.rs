@@ -14,6 +14,11 @@ pub fn find_tune(option: Option<&str>, file: Option<&Path>) -> anyhow::Result<Op
     find_by(option, file, "--tune-token", "BDP_TUNE_TOKEN")
 }
 
+/// The token for the page, from the option, the file, or `BDP_PAGE_TOKEN`, in this order; `None` if none was given.
+pub fn find_page(option: Option<&str>, file: Option<&Path>) -> anyhow::Result<Option<String>> {
+    find_by(option, file, "--token", "BDP_PAGE_TOKEN")
+}
+
 fn find_by(
     option: Option<&str>,
     file: Option<&Path>,

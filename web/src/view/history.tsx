@@ -85,7 +85,7 @@ export function History() {
       {list && runs.length === 0 && search !== "" && <p>No run has "{search}" in its host, label, id or command.</p>}
       {marked.length === 1 && <p class="faint">Mark a second run to compare with {marked[0]}.</p>}
       {marked.length === 2 && (
-        <CommandLine command={`bdp compare ${[...marked].reverse().join(" ")}`} label="Command that compares the marked runs" />
+        <CommandLine command={`bdp compare ${[...marked].reverse().join(" ")}${about.value?.store_option ?? ""}`} label="Command that compares the marked runs" />
       )}
       <Hosts runs={runs} seek={seek} />
       {runs.length > 0 && (

@@ -4,6 +4,7 @@ import * as api from "../api";
 import { isMeasurements, type Measurement } from "../documents";
 import { moment } from "../format";
 import { ofMeasurement } from "../model";
+import { saveBlob } from "../svg";
 import { Name } from "./parts";
 import { TimelineCharts } from "./timeline";
 import { Why } from "./why";
@@ -110,16 +111,40 @@ function Charts({ measurement, command }: { measurement: Measurement; command: s
   return <TimelineCharts timeline={timeline} command={command} isLive={false} />;
 }
 
+/** A run as a file: fetched, since a link carries no header. */
+function Export(of: { run: string; kind: "report" | "csv" | ""; ending: string; label: string; children: string }) {
+  const [failed, fail] = useState("");
+  const save = () => {
+    fail("");
+    api.file(of.run, of.kind).then(
+      (blob) => {
+        saveBlob(`bdp-${of.run}.${of.ending}`, blob);
+      },
+      (error: unknown) => {
+        fail(error instanceof Error ? error.message : String(error));
+      },
+    );
+  };
+  return (
+    <>
+      <button type="button" class="quiet" onClick={save} aria-label={of.label}>
+        {of.children}
+      </button>
+      {failed !== "" && <span role="alert">{failed}</span>}
+    </>
+  );
+}
+
 export const Exports = ({ run }: { run: string }) => (
   <span class="tools">
-    <a href={api.fileOf(run, "")} download={`bdp-${run}.json`} aria-label={`Run ${run} as JSON`}>
+    <Export run={run} kind="" ending="json" label={`Run ${run} as JSON`}>
       JSON
-    </a>
-    <a href={api.fileOf(run, "csv")} download={`bdp-${run}.csv`} aria-label={`Run ${run} as CSV`}>
+    </Export>
+    <Export run={run} kind="csv" ending="csv" label={`Run ${run} as CSV`}>
       CSV
-    </a>
-    <a href={api.fileOf(run, "report")} download={`bdp-${run}.html`} aria-label={`Report of run ${run} as HTML`}>
+    </Export>
+    <Export run={run} kind="report" ending="html" label={`Report of run ${run} as HTML`}>
       HTML report
-    </a>
+    </Export>
   </span>
 );

@@ -12,6 +12,7 @@ import type {
   TimeSpent,
 } from "../generated/measurement";
 import { colour } from "../theme";
+import { about } from "../page";
 import { FACTS } from "../generated/facts";
 import { arrow, stateColour, stateName } from "../words";
 import { CommandLine, Name } from "./parts";
@@ -85,12 +86,15 @@ export function Why({ measurement, run, command }: Props) {
       )}
       {run !== null && (
         <p class="faint">
-          run <a href={`#/run/${encodeURIComponent(run)}`}>{run}</a>: <code>bdp show {run} -v</code> prints it, <code>bdp report {run}</code> writes a page
+          run <a href={`#/run/${encodeURIComponent(run)}`}>{run}</a>: <code>{`bdp show ${run} -v${store()}`}</code> prints it, <code>{`bdp report ${run}${store()}`}</code> writes a page
         </p>
       )}
     </section>
   );
 }
+
+/** The option by which commands find the store of this page. */
+const store = (): string => about.value?.store_option ?? "";
 
 function Verdict({ direction, host }: { direction: DirectionResult; host: string }) {
   const finding = direction.findings[0];

@@ -323,7 +323,7 @@ impl MeasureArgs {
         Ok((target.map(|(host, _)| host), port))
     }
 
-    /// Builds the plan of the measurement. A missing baseline is reported now, before anything is measured.
+    /// Builds the plan of the measurement, without a baseline.
     pub fn plan(&self) -> anyhow::Result<MeasurePlan> {
         absurd::note_rate("-b", self.udp.rate());
         let ordered = self.ordered.map(|ordered| ordered.to_bps.min(ordered.from_bps));
@@ -331,13 +331,6 @@ impl MeasureArgs {
         let request = self.request()?;
         let expectations = self.expectations(&request)?;
         let (label, labels) = self.labels.read()?;
-        let baseline = match &self.baseline {
-            Some(run) => Some(baseline::load(run.as_deref(), &self.store, &request)?),
-            None => None,
-        };
-        if let Some(unlike) = baseline.as_ref().and_then(|baseline| baseline::unlike(baseline, &request)) {
-            output::note(&unlike);
-        }
         Ok(MeasurePlan {
             request,
             credentials: Credentials {
@@ -349,9 +342,19 @@ impl MeasureArgs {
             runs: self.runs,
             flood: self.udp.may_flood(),
             expectations,
-            baseline,
+            baseline: None,
             command: command_line::typed(),
         })
+    }
+
+    /// Has the plan compare with the requested baseline, a run of this store; returns how they differ in options, if
+    /// they do.
+    pub fn compare_with(&self, plan: &mut MeasurePlan, store: &StoreArgs) -> anyhow::Result<Option<String>> {
+        let Some(run) = &self.baseline else { return Ok(None) };
+        let baseline = baseline::load(run.as_deref(), store, &plan.request)?;
+        let unlike = baseline::unlike(&baseline, &plan.request);
+        plan.baseline = Some(baseline);
+        Ok(unlike)
     }
 
     /// The URL, if one is to be downloaded.

@@ -47,6 +47,10 @@ impl MeasureArgs {
         self.page.check()?;
         crate::report::check_place(self.prometheus.as_deref(), "metrics")?;
         let mut store = self.store.open()?;
+        // Before the measurement: a missing baseline is reported now.
+        if let Some(unlike) = self.compare_with(&mut plan, &self.store)? {
+            output::note(&unlike);
+        }
         let cancel = interrupt::cancel_instead();
         // Runs as long as this is held.
         let host = plan.request.host.clone();

@@ -4,8 +4,10 @@ use std::env;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread;
 
 /// A file that leads a browser to the link; removed when dropped.
 ///
@@ -28,22 +30,27 @@ pub fn open(link: &str) -> Result<Opened, String> {
     }
     let folder = env::var_os("XDG_RUNTIME_DIR").map_or_else(env::temp_dir, PathBuf::from);
     let opened = write(&folder, link).map_err(|error| format!("cannot open a browser: {error}"))?;
+    // A group of its own: Ctrl-C in the terminal is not for a browser that this starts.
     let started = Command::new("xdg-open")
         .arg(&opened.0)
+        .process_group(0)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn();
     match started {
-        Ok(_) => Ok(opened),
+        Ok(mut child) => {
+            thread::spawn(move || child.wait());
+            Ok(opened)
+        }
         Err(error) => Err(format!("cannot open a browser with xdg-open: {error}")),
     }
 }
 
 fn write(folder: &Path, link: &str) -> std::io::Result<Opened> {
     let path = folder.join(format!("bdp-page-{}.html", std::process::id()));
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
     let opened = Opened(path);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&opened.0)?;
     writeln!(
         file,
         "<!doctype html><meta charset=\"utf-8\"><meta http-equiv=\"refresh\" content=\"0;url={link}\"><title>bdp</title>\
@@ -66,6 +73,7 @@ mod tests {
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(fs::read_to_string(&path).unwrap().contains("url=http://127.0.0.1:5280/#token=abc"));
         assert!(write(folder.path(), "again").is_err(), "a file that is there is not followed");
+        assert!(path.exists());
         drop(opened);
         assert!(!path.exists());
     }

@@ -4,7 +4,7 @@ use clap::{Arg, Command};
 use serde_json::{Value, json};
 
 /// Options that concern a terminal or files; the page has its own ways for what they do.
-const OF_A_TERMINAL: [&str; 13] = [
+const OF_A_TERMINAL: [&str; 20] = [
     "json",
     "json_stream",
     "csv",
@@ -16,6 +16,14 @@ const OF_A_TERMINAL: [&str; 13] = [
     "prometheus",
     "store",
     "units",
+    // They start programs, open files or ask for a password.
+    "ssh",
+    "ssh_option",
+    "through_ssh",
+    "token_file",
+    "user",
+    "iperf3_public_key",
+    "iperf3_pkcs1",
     "help",
     "version",
 ];

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
 use bdp_model::measurement::Direction;
+use bdp_model::statistics::median;
 use bdp_run::job::context::Context;
 use bdp_run::job::{Ending, Job, Outcome};
 use bdp_run::{Event, Question};
@@ -20,7 +21,7 @@ use crate::exit::{Exit, Refusal};
 use crate::found::by_id;
 use crate::output::tame;
 use crate::store::{self, StoreArgs, refuse};
-use crate::{command_line, exit, guest, refusal, report, runs, show};
+use crate::{command_line, exit, guest, report, runs, show};
 
 /// Most runs of one answer.
 const MOST_RUNS: usize = 500;
@@ -71,7 +72,8 @@ impl CommandLine {
             return Err(exit::usage(format!("--{name} is for a terminal: leave it out here")));
         }
         let command = command_line::repeatable(words.iter().cloned());
-        let plan = bdp_run::measure::MeasurePlan { command: command.clone(), ..args.plan()? };
+        let mut plan = bdp_run::measure::MeasurePlan { command: command.clone(), ..args.plan()? };
+        args.compare_with(&mut plan, &self.store)?;
         Ok(Asked { command, job: Job::Measure(Box::new(plan)) })
     }
 
@@ -82,12 +84,10 @@ impl CommandLine {
         answer: &mut dyn FnMut(&Question<'_>) -> bool,
         cancel: &AtomicBool,
     ) -> anyhow::Result<Outcome> {
-        let Job::Measure(mut plan) = asked.job else {
+        let Job::Measure(plan) = asked.job else {
             return Err(exit::usage("the page runs 'bdp measure'"));
         };
         let mut store = self.store.open()?;
-        // Runs as long as this is held.
-        let _far_end = plan.start_far_end(cancel).map_err(refusal::of)?;
         let context = Context {
             answer: Some(answer),
             ..Context::new(&guest::commands, watch, cancel).storing(store::of_job(&mut store))
@@ -104,17 +104,15 @@ impl CommandLine {
         if let Some(known) = briefs().get(&run.id) {
             return Some(known.clone());
         }
-        let mut first = None;
-        let read = store.each_measurement(&run.id, &mut |kept| {
-            first = Some(kept.measurement);
-            std::ops::ControlFlow::Break(())
-        });
-        let (measurement, Ok(())) = (first?, read) else { return None };
+        let all = store.measurements(&run.id).ok()?;
+        // The median of the repetitions, as in the summary of the run.
         let goodput = |way: Direction| {
-            let direction = measurement.directions.iter().find(|direction| direction.direction == way);
-            direction.map(|direction| direction.goodput_bps)
+            let directions = all.iter().flat_map(|kept| &kept.measurement.directions);
+            let mut goodputs: Vec<f64> =
+                directions.filter(|d| d.direction == way).map(|d| d.goodput_bps).collect();
+            median(&mut goodputs)
         };
-        let request = &measurement.request;
+        let request = &all.first()?.measurement.request;
         let port = (request.port != bdp_model::measurement::PORT).then(|| format!(":{}", request.port));
         let brief = Brief {
             host: format!("{}{}", request.host, port.unwrap_or_default()),
@@ -169,8 +167,18 @@ impl Host for CommandLine {
             "bdp": env!("CARGO_PKG_VERSION"),
             "host": device::host_name(),
             "store": path.map(|path| path.to_string_lossy().into_owned()),
+            "store_option": self.store.option(),
             "hosts": hosts,
         }))
+    }
+
+    fn event(&self, event: &Event<'_>) -> Value {
+        let mut document = event.to_json();
+        // With its findings in words, which the page shows even if nothing is stored.
+        if let Event::MeasurementEnded { measurement, .. } = event {
+            document["measurement"] = bdp_report::measurement_json(measurement);
+        }
+        document
     }
 
     fn commands(&self) -> Value {

@@ -37,7 +37,7 @@ Examples:
   ssh -L 5280:127.0.0.1:5280 ams1 bdp page    the page of ams1, in the browser here
   bdp page --listen 192.0.2.7:5280         for other machines; use a proxy with TLS ('bdp help browser')
 
-Ctrl-C ends the page, and a test that is running.")]
+Ctrl-C ends the page, and a test that is running. BDP_PAGE_TOKEN is its token, if set.")]
 pub struct PageArgs {
     /// Address and port to listen on; port 0 takes any free one [default: 127.0.0.1:5280, or a free port]
     #[arg(long, value_name = "ADDR:PORT", help_heading = help::ADDRESS)]
@@ -51,7 +51,7 @@ pub struct PageArgs {
     #[arg(long, help_heading = help::OUTPUT)]
     no_browser: bool,
 
-    /// Token of the link, instead of a new one; safer in BDP_TOKEN or --token-file
+    /// Token of the link, instead of a new one; safer in BDP_PAGE_TOKEN or --token-file
     #[arg(long, value_name = "TOKEN", conflicts_with = "token_file", help_heading = help::ACCESS)]
     token: Option<String>,
 
@@ -66,7 +66,12 @@ pub struct PageArgs {
 impl PageArgs {
     /// Serves the page until it is ended.
     pub fn run(self, parser: Parser) -> Outcome {
-        let token = match token::find(self.token.as_deref(), self.token_file.as_deref())? {
+        let token = match token::find_page(self.token.as_deref(), self.token_file.as_deref())? {
+            Some(token) if !token.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~".contains(&b)) => {
+                return Err(exit::usage(
+                    "the token of a page is part of a link: letters, digits, - . _ ~ only",
+                ));
+            }
             Some(token) if token.len() >= TOKEN_BYTES => token,
             Some(_) => {
                 return Err(exit::usage(format!(
@@ -79,7 +84,7 @@ impl PageArgs {
         drop(self.store.open()?);
         let listener = self.listener()?;
         let address = listener.local_addr().map_err(|error| exit::environment(format!("listen: {error}")))?;
-        let door = Door::new(token.clone(), secret()?, address.port(), self.names.clone());
+        let door = Door::new(token.clone(), secret()?, self.names.clone());
         let (end, ends) = mpsc::channel();
         let is_asked = AtomicBool::new(false);
         interrupt::hand_over(move |ending, _| {
@@ -96,8 +101,10 @@ impl PageArgs {
             );
         }
         let opened = (!self.no_browser).then(|| browser::open(&link));
-        if let Some(Err(why)) = &opened {
-            output::note(&format!("note: {why}; open the link in a browser"));
+        match &opened {
+            Some(Err(why)) => output::note(&format!("note: {why}; open the link in a browser")),
+            Some(Ok(_)) => output::note("opening it in a browser; if none appears, open the link yourself"),
+            None => {}
         }
         let server =
             Server { listener, door, host: Arc::new(host::CommandLine::new(parser, self.store.clone())) };

@@ -335,8 +335,8 @@ fn introduce_tuning(address: SocketAddr, token: &str) {
     output::print(&format!("bdp tune apply PLAN.json --at {target} --tune-token {token}\n")).ok();
 }
 
-/// Name of this server on the other machine.
-fn target_of(address: SocketAddr) -> String {
+/// Name of a server of this machine on the other one, with the port unless it is bdp's own.
+pub fn target_of(address: SocketAddr) -> String {
     let own = match address {
         _ if address.ip().is_unspecified() => {
             let addresses = device::addresses().unwrap_or_default();

@@ -93,7 +93,12 @@ impl PageArgs {
                 ending.carry_out();
             }
         });
-        let link = format!("http://{address}/#token={token}");
+        // An address of all is none to open.
+        let shown = match address.ip().is_unspecified() && address.port() != bdp_model::measurement::PORT {
+            true => crate::serve::target_of(address),
+            false => address.to_string(),
+        };
+        let link = format!("http://{shown}/#token={token}");
         output::print(&format!("{link}\n"))?;
         if !address.ip().is_loopback() {
             output::note(

@@ -321,6 +321,28 @@ try {
     await tab.close();
   });
 
+  await step("by a host name without TLS, and not by a foreign one", async () => {
+    const named = await start(
+      ["page", "--no-browser", "--listen", "127.0.0.1:0", "--name", "lab.example", "--store", store],
+      /(http:\/\/127\.0\.0\.1:(\d+)\/)#token=(\S+)/,
+    );
+    const [, , at, secret] = named.found;
+    // Such an origin is not trustworthy to a browser, which leaves out much there.
+    const elsewhere = await chromium.launch({
+      executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+      args: ["--no-sandbox", "--host-resolver-rules=MAP *.example 127.0.0.1"],
+    });
+    const tab = await elsewhere.newPage();
+    await tab.goto(`http://lab.example:${at}/#token=${secret}`);
+    await tab.fill("#host", host);
+    await tab.press("#host", "Enter");
+    await tab.locator(".now div", { hasText: /round trip.* ms/ }).waitFor({ timeout: WAIT });
+    assert.equal((await tab.goto(`http://evil.example:${at}/`)).status(), 401);
+    await elsewhere.close();
+    named.child.removeAllListeners("exit");
+    named.child.kill();
+  });
+
   await step("without JavaScript", async () => {
     const plain = await browser.newContext({ javaScriptEnabled: false });
     const tab = await plain.newPage();

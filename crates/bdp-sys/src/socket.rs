@@ -55,13 +55,14 @@ impl TcpOptions {
         if let Some(bytes) = self.send_buffer {
             set("SO_SNDBUF", bytes.to_string(), socket.set_send_buffer_size(bytes))?;
         }
-        set_named(socket, &self.numbers)?;
         if let Some(bytes) = self.window_bytes {
             crate::window::fix(socket, bytes)?;
         }
         if let Some(dscp) = self.dscp {
             set("the DSCP", dscp.to_string(), set_dscp(socket, dscp))?;
         }
+        // After the DSCP, which sets SO_PRIORITY too.
+        set_named(socket, &self.numbers)?;
         if let Some(device) = &self.device {
             set("SO_BINDTODEVICE", device.clone(), socket.bind_device(Some(device.as_bytes())))?;
         }

@@ -350,7 +350,8 @@ impl Session {
             request.client_port.map(|port| u32::from(port) + (number - 1) * request.spec.streams);
         let key = self.control.key;
         if request.spec.udp.is_some() {
-            let (streams, clocks) = datagrams::connect(request, address, (key, number), first_port, cancel)?;
+            let (streams, clocks) =
+                datagrams::connect(request, address, way, (key, number), first_port, cancel)?;
             return Ok(Flow::of_datagrams(way, number, streams, clocks));
         }
         let streams = dial::connect_all(

@@ -27,17 +27,20 @@ use crate::stall::STALL;
 pub fn connect(
     request: &MeasureRequest,
     address: SocketAddr,
+    way: Direction,
     (key, flow): (Key, u32),
     first_port: Option<u32>,
     cancel: &AtomicBool,
 ) -> Result<(Vec<Stream>, Option<ClockOffset>), SessionError> {
-    opening::open(address, (key, flow), sockets(request, address, request.spec.streams, first_port)?, cancel)
+    let sockets = sockets(request, address, way, request.spec.streams, first_port)?;
+    opening::open(address, (key, flow), sockets, cancel)
 }
 
 /// Returns this many sockets, each connected to the server.
 pub fn sockets(
     request: &MeasureRequest,
     address: SocketAddr,
+    way: Direction,
     count: u32,
     first_port: Option<u32>,
 ) -> Result<Vec<UdpSocket>, SessionError> {
@@ -46,7 +49,7 @@ pub fn sockets(
         receive_buffer: Some(buffer.unwrap_or(RECEIVE_BUFFER)),
         send_buffer: Some(buffer.unwrap_or(SEND_BUFFER)),
         dscp: request.spec.dscp,
-        numbers: request.spec.socket.of_end(true, false),
+        numbers: request.spec.socket.of_end(way == Direction::To, false),
         device: request.bind_device.clone(),
         dont_fragment: request.spec.udp.as_ref().is_some_and(|udp| udp.dont_fragment),
         share_port: false,
@@ -163,4 +166,24 @@ pub fn caveats(request: &MeasureRequest, direction: Direction, udp: &UdpReport) 
         caveats.push(Caveat::ReceiverDrops { direction, dropped, lost: udp.lost });
     }
     caveats
+}
+
+#[cfg(test)]
+mod tests {
+    use bdp_model::flow::socket::SocketNumbers;
+    use bdp_sys::socket_option::named;
+
+    use super::*;
+
+    #[test]
+    fn only_the_sending_end_has_a_priority() {
+        let mut request = MeasureRequest::default();
+        request.spec.socket = SocketNumbers::of(|option| (option.kernel == "SO_PRIORITY").then_some(5));
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let priority = |way| {
+            let sockets = sockets(&request, server.local_addr().unwrap(), way, 1, None).unwrap();
+            named(&sockets[0], "SO_PRIORITY").unwrap()
+        };
+        assert_eq!([priority(Direction::To), priority(Direction::From)], [5, 0]);
+    }
 }

@@ -44,7 +44,7 @@ mod tests {
     #[test]
     fn every_number_is_in_force_at_the_ends_that_have_it() {
         let numbers = SocketNumbers::of(|option| Some(option.most.min(5)));
-        let spec = FlowSpec { socket: numbers, ..FlowSpec::default() };
+        let spec = FlowSpec { socket: numbers, dscp: Some(46), ..FlowSpec::default() };
         let listener = socket::listen("127.0.0.1:0".parse().unwrap(), &TcpOptions::default(), 8).unwrap();
         let open = |sends| {
             let options = of_flow(&spec, sends);

@@ -83,8 +83,8 @@ pub(crate) enum Marks {
     Level(f64),
     /// Upright lines.
     Upright(Vec<f64>),
-    /// An area across all panels.
-    Band([f64; 2]),
+    /// An area across all panels, drawn at least this wide.
+    Band(f64, [f64; 2]),
 }
 
 impl Series {
@@ -117,7 +117,7 @@ impl Series {
             Marks::Dots(_, points) | Marks::Crosses(points) | Marks::Ticks(_, points) => points.is_empty(),
             Marks::Spans(pairs) | Marks::Boxes(pairs) => pairs.is_empty(),
             Marks::Upright(at) => at.is_empty(),
-            Marks::Band([from, to]) => from > to,
+            Marks::Band(_, [from, to]) => from > to,
             Marks::Level(_) => false,
         }
     }
@@ -141,7 +141,7 @@ impl Chart {
                 }
                 (Marks::Dots(..), _) => Sign::Dot(class),
                 (Marks::Crosses(_), _) => Sign::Cross(class),
-                (Marks::Boxes(_) | Marks::Band(_), _) => Sign::Field(class),
+                (Marks::Boxes(_) | Marks::Band(..), _) => Sign::Field(class),
                 (Marks::Ticks(..) | Marks::Upright(_), _) => Sign::Tick(class),
             };
             (sign, series.name.as_str())

@@ -53,7 +53,7 @@ mod tests {
         let series = vec![
             Series::line("here", "goodput", points),
             Series::and("here-dot", Marks::Dots(2.0, points.to_vec())),
-            Series::new("shade", "not in the figures", Marks::Band([0.0, 1.0])),
+            Series::new("shade", "not in the figures", Marks::Band(0.0, [0.0, 1.0])),
         ];
         Chart {
             heading: "Goodput".to_owned(),

@@ -26,8 +26,7 @@ const LABELS: f64 = 26.0;
 /// Height of a row, and its position within it.
 const ROW: f64 = 36.0;
 const ROW_BASE: f64 = 26.0;
-/// Least width of a band, and by how much one rises above the next.
-const BAND: f64 = 10.0;
+/// By how much a band rises above the next.
 const RISE: f64 = 12.0;
 
 impl Panel {
@@ -88,14 +87,14 @@ pub(super) fn layout(chart: &Chart) -> (f64, Drawing) {
 /// Draws the areas across all panels, the first of several the highest.
 fn bands(drawing: &mut Drawing, frames: &[Frame<'_>]) {
     let bands = frames.iter().flat_map(|frame| &frame.panel.series).filter_map(|series| match series.marks {
-        Marks::Band(ends) => Some((series.class, ends)),
+        Marks::Band(least, ends) => Some((series.class, least, ends)),
         _ => None,
     });
     let (Some(first), Some(last)) = (frames.first(), frames.last()) else { return };
     let bands: Vec<_> = bands.collect();
-    for (index, (class, ends)) in bands.iter().enumerate() {
+    for (index, (class, least, ends)) in bands.iter().enumerate() {
         let [from, to] = ends.map(|x| first.x(x));
-        let widened = ((BAND - (to - from)) / 2.0).max(0.0);
+        let widened = ((least - (to - from)) / 2.0).max(0.0);
         let (from, to) = ((from - widened).max(first.left), (to + widened).min(first.right));
         let top = first.top - RISE.min(TOP) * (bands.len() - 1 - index) as f64;
         drawing.rect([from, top], [to - from, last.bottom - top], class);
@@ -106,7 +105,7 @@ impl Marks {
     /// Returns the layer, which is above those with smaller numbers.
     const fn layer(&self) -> usize {
         match self {
-            Self::Band(_) | Self::Boxes(_) => 0,
+            Self::Band(..) | Self::Boxes(_) => 0,
             Self::Level(_) | Self::Upright(_) => 1,
             Self::Line(_) | Self::Steps(_) => 2,
             Self::Spans(_) | Self::Ticks(..) => 3,
@@ -236,7 +235,7 @@ impl<'a> Frame<'a> {
                     drawing.line([x, self.top], [x, self.bottom], class);
                 }
             }
-            Marks::Band(_) => {}
+            Marks::Band(..) => {}
         }
     }
 
@@ -286,5 +285,21 @@ mod tests {
             end = middle + half;
         }
         assert_eq!(drawing.over.len(), 4, "{drawing:?}");
+    }
+
+    #[test]
+    fn a_band_is_exact_or_has_its_least_width() {
+        let x = Axis::linear([0.0, 100.0], Unit::SECONDS, 3);
+        let widths = [0.0, 10.0].map(|least| {
+            let panel = Panel::strip(100.0, vec![Series::new("shade", "", Marks::Band(least, [50.0, 50.5]))]);
+            let mut drawing = Drawing::default();
+            let frame = Frame::new(&x, &panel, 0.0);
+            let exact = frame.x(50.5) - frame.x(50.0);
+            bands(&mut drawing, &[frame]);
+            let [Shape::Rect { size: [width, _], .. }] = drawing.body[..] else { panic!("{drawing:?}") };
+            [width, exact]
+        });
+        let [[narrow, exact], [widened, _]] = widths;
+        assert!((narrow - exact).abs() < 1e-9 && exact < 10.0 && (widened - 10.0).abs() < 1e-9, "{widths:?}");
     }
 }

@@ -83,7 +83,7 @@ impl Inner<'_> {
     fn series(&self, series: &Series) -> Markup {
         let mut d = String::new();
         match &series.marks {
-            Marks::Band(ends) => {
+            Marks::Band(_, ends) => {
                 let [from, to] = ends.map(|at| self.x(at));
                 let width = fine(to - from);
                 return html! {

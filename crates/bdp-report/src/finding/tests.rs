@@ -372,6 +372,13 @@ fn every_limit_is_worded_even_without_evidence() {
     assert_eq!(words.len(), Limit::ALL.len());
 }
 
+#[test]
+fn a_name_that_looks_like_a_placeholder_is_kept() {
+    let finding = Finding::new(Limit::HostDrops, Place::sender("{to}"), Confidence::High);
+    let [cause, advice] = &reason(&finding, "{to}", "b")[..] else { panic!() };
+    assert!(cause.contains(" {to} discards") && advice.contains(" {to} help"), "{cause} {advice}");
+}
+
 /// A fact as stored in a document, with additional numbers that are all 7.
 fn stored(fact: Fact, value: f64, numbers: usize) -> Evidence {
     let all = fact.figures().iter().take(numbers);

@@ -16,6 +16,8 @@ use bdp_model::sweep::record_curves::axis_of;
 
 /// Ratio of values above which the axis is logarithmic.
 const LOGARITHMIC_FROM: f64 = 8.0;
+/// Least width of a recommended range, so that one with a single value is seen.
+const LEAST_BAND: f64 = 10.0;
 /// Points that differ in one quantity only, in ascending order.
 pub(crate) struct Curve<'p, 'a> {
     pub name: String,
@@ -175,7 +177,7 @@ impl Curve<'_, '_> {
         ];
         let ends = |range: model::Range| [range.from, range.to].map(|i| known.points[i].x);
         let areas = ranges.into_iter().filter_map(|(range, class, meaning)| {
-            Some(Series::new(class, meaning, Marks::Band(ends(range?))))
+            Some(Series::new(class, meaning, Marks::Band(LEAST_BAND, ends(range?))))
         });
         let mut series: Vec<Series> = areas.collect();
         if let Some(Knee::At(index)) = known.knee() {

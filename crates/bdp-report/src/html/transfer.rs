@@ -115,7 +115,7 @@ impl<'a> Transfer<'a> {
     /// first byte itself.
     pub fn omitted(&self, name: &str) -> Option<Series> {
         let end = self.omit_ns as f64 / 1e9;
-        (end > 0.0).then(|| Series::new("shade", name, Marks::Band([0.0, end])))
+        (end > 0.0).then(|| Series::new("shade", name, Marks::Band(0.0, [0.0, end])))
     }
 
     /// Returns intervals as start, end (seconds) and goodput, at most `most`, none much shorter than [`ROUND_TRIPS`] round trips:

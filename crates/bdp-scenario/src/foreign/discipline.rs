@@ -323,7 +323,23 @@ fn queue(node: &Node, mut queue: Queue, left_out: &mut Vec<String>) -> Result<Di
             }
         }
     }
+    if node.kind == "red" {
+        keys.extend(lacking_thresholds(node)?);
+    }
     Ok(Discipline::Queue { kind: node.kind.clone(), text: format!("{{ {} }}", keys.join(", ")), rate: None })
+}
+
+/// Returns the thresholds that the words of RED lack, computed as by tc.
+fn lacking_thresholds(node: &Node) -> Result<Vec<String>> {
+    let stated = |option: &str| {
+        let place = node.options.iter().position(|word| word == option);
+        place.and_then(|place| node.options.get(place + 1)).map(|text| bytes(text)).transpose()
+    };
+    let [limit, min, max] = [stated("limit")?, stated("min")?, stated("max")?];
+    let of_others = min.map(|min| min.saturating_mul(3)).or(limit.map(|limit| limit / 4));
+    let Some(upper) = max.or(of_others) else { return Ok(Vec::new()) };
+    let lower = min.is_none().then(|| format!("min = {}", upper / 3));
+    Ok(lower.into_iter().chain(max.is_none().then(|| format!("max = {upper}"))).collect())
 }
 
 fn fifo(node: &Node) -> Result<Discipline> {

@@ -202,6 +202,19 @@ const LINES: &[(&str, &str, Is)] = &[
         ),
     ),
     (
+        "RED with thresholds that tc computes",
+        "tc qdisc add dev eth0 root handle 1: tbf rate 10mbit burst 1540 latency 50ms\n\
+         tc qdisc add dev eth0 parent 1: red limit 240000 avpkt 1000\n\
+         tc qdisc add dev ifb0 root handle 1: tbf rate 5mbit burst 1540 latency 50ms\n\
+         tc qdisc add dev ifb0 parent 1: red limit 240000 min 5000 avpkt 1000\n\
+         tc filter add dev eth0 parent ffff: protocol ip u32 match u32 0 0 flowid 1:1 action mirred egress redirect dev ifb0",
+        Path(
+            "rate = \"10M\"; overhead = 14; queue = { kind = \"red\", limit = \"240000B\", avpkt = 1000, min = 20000, max = 60000 }",
+            "rate = \"5M\"; overhead = 14; queue = { kind = \"red\", limit = \"240000B\", min = 5000, avpkt = 1000, max = 15000 }",
+            NONE,
+        ),
+    ),
+    (
         "a home router's shaper with fq_codel in it",
         "DEV=wan0\nUP=9mbit\ntc qdisc add dev $DEV root handle 1: htb default 11\n\
          tc class add dev $DEV parent 1: classid 1:11 htb rate ${UP}\n\

@@ -86,7 +86,7 @@ impl Flow {
         // Each direction has its own ports, so that nothing late is mistaken for what is next.
         let behind = if way == Direction::From { spec.streams } else { 0 };
         let first_port = request.client_port.map(|port| u32::from(port) + behind);
-        let sockets = datagrams::sockets(request, address, spec.streams, first_port)?;
+        let sockets = datagrams::sockets(request, address, way, spec.streams, first_port)?;
         let bare =
             Layout::Iperf2 { header: Vec::new(), delay: Duration::ZERO, report: ReportSlot::default() };
         let usual = if address.is_ipv4() { PAYLOAD_V4 } else { PAYLOAD_V6 } as usize;
@@ -172,7 +172,7 @@ impl Flow {
     /// Waits until the server listens again, which version 2.2 does a second after it has accepted a client. It sends
     /// a datagram that ends a flow, from a port of its own: this begins no flow, and is refused if nobody listens.
     fn await_listener(&self, stop: &AtomicBool) -> Result<()> {
-        let sockets = datagrams::sockets(&self.request, self.address, 1, None)?;
+        let sockets = datagrams::sockets(&self.request, self.address, Direction::To, 1, None)?;
         let Some(socket) = sockets.first() else { return Ok(()) };
         socket.set_read_timeout(Some(ANSWER)).map_err(FlowError::io("ask for a listener"))?;
         let since = Instant::now();

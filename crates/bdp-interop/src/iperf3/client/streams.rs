@@ -33,7 +33,7 @@ const HEARD: Duration = Duration::from_millis(1);
 pub(super) fn length(request: &MeasureRequest, address: SocketAddr) -> Result<u64> {
     let Some(udp) = &request.spec.udp else { return Ok(write_bytes(request)) };
     let layout = Layout::Iperf3 { wide: wide_counters(request) };
-    let sockets = datagrams::sockets(request, address, 1, None)?;
+    let sockets = datagrams::sockets(request, address, Direction::To, 1, None)?;
     Ok(sockets.first().map_or(0, |socket| payload_bytes(udp.datagram_bytes, &layout, socket) as u64))
 }
 
@@ -56,8 +56,12 @@ pub(super) fn open(
             Streams::Connections(streams)
         }
         Some(_) => {
-            let first_port = request.client_port.map(u32::from);
-            let sockets = datagrams::sockets(request, test.address, count, first_port)?;
+            let mut sockets = Vec::new();
+            for (&way, index) in ways.iter().zip(0..) {
+                let streams = request.spec.streams;
+                let first_port = request.client_port.map(|port| u32::from(port) + index * streams);
+                sockets.extend(datagrams::sockets(request, test.address, way, streams, first_port)?);
+            }
             for socket in &sockets {
                 prepared = greet(socket, test, reporter)?;
             }

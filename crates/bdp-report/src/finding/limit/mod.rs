@@ -64,8 +64,13 @@ pub(crate) fn reason(finding: &Finding, from: &str, to: &str) -> Vec<String> {
         return vec!["The limit is unknown.".to_owned()];
     };
     let host = end(finding, from, to);
-    let [cause, advice] =
-        reason.map(|text| text.replace("{host}", host).replace("{from}", from).replace("{to}", to));
+    let name = |word| match word {
+        "host" => host,
+        "from" => from,
+        "to" => to,
+        other => other,
+    };
+    let [cause, advice] = reason.map(|text| text.split(['{', '}']).map(name).collect::<String>());
     let sure = match finding.confidence {
         Confidence::High => "The reason is that",
         Confidence::Medium => "The probable reason is that",

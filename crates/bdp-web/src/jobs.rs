@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use bdp_run::job::{Ending, Outcome};
+use bdp_run::job::Outcome;
 use bdp_run::{Event, Question};
 use bdp_sys::clock;
 use serde::Serialize;
@@ -145,13 +145,10 @@ impl RunningJob {
         let mut answer = |question: &Question<'_>| self.ask(question);
         let run = || host.run(asked, &mut watch, &mut answer, &self.cancel);
         // A bug of one job ends only that job; the panic hook has printed it.
-        let outcome = panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Outcome {
-            run: None,
-            ending: Ending::Failed,
-            kept: 0,
-            expectations: Vec::new(),
-            baseline: Vec::new(),
-            error: Some("internal error in bdp, printed where 'bdp page' runs; please report it".to_owned()),
+        let outcome = panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
+            Outcome::failed(
+                "internal error in bdp, printed where 'bdp page' runs; please report it".to_owned(),
+            )
         });
         let text = outcome.to_json().to_string();
         // Together: whoever has the outcome finds the job over, and whoever finds it over finds the outcome.

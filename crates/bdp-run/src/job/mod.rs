@@ -254,6 +254,18 @@ fn apart<T>(result: Result<T>) -> (Option<T>, Result<()>) {
 }
 
 impl Outcome {
+    /// The outcome of a job that this kept from running.
+    pub const fn failed(error: String) -> Self {
+        Self {
+            run: None,
+            ending: Ending::Failed,
+            kept: 0,
+            expectations: Vec::new(),
+            baseline: Vec::new(),
+            error: Some(error),
+        }
+    }
+
     /// Returns the outcome as JSON.
     pub fn to_json(&self) -> Value {
         document::write(self, OUTCOME_SCHEMA)

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use bdp_model::measurement::Direction;
 use bdp_model::statistics::median;
 use bdp_run::job::context::Context;
-use bdp_run::job::{Ending, Job, Outcome};
+use bdp_run::job::{Job, Outcome};
 use bdp_run::{Event, Question};
 use bdp_store::{Page, RunInfo, RunKind, SqliteStore, Store};
 use bdp_sys::device;
@@ -77,22 +77,19 @@ impl CommandLine {
         Ok(Asked { command, job: Job::Measure(Box::new(plan)) })
     }
 
-    fn run_measurement(
+    fn run_job(
         &self,
         asked: Asked,
         watch: &mut dyn FnMut(Event<'_>),
         answer: &mut dyn FnMut(&Question<'_>) -> bool,
         cancel: &AtomicBool,
     ) -> anyhow::Result<Outcome> {
-        let Job::Measure(plan) = asked.job else {
-            return Err(exit::usage("the page runs 'bdp measure'"));
-        };
         let mut store = self.store.open()?;
         let context = Context {
             answer: Some(answer),
             ..Context::new(&guest::commands, watch, cancel).storing(store::of_job(&mut store))
         };
-        Ok(Job::Measure(plan).run(context).outcome())
+        Ok(asked.job.run(context).outcome())
     }
 
     /// What the list shows of a run beside its description.
@@ -196,14 +193,8 @@ impl Host for CommandLine {
         answer: &mut dyn FnMut(&Question<'_>) -> bool,
         cancel: &AtomicBool,
     ) -> Outcome {
-        self.run_measurement(asked, watch, answer, cancel).unwrap_or_else(|error| Outcome {
-            run: None,
-            ending: Ending::Failed,
-            kept: 0,
-            expectations: Vec::new(),
-            baseline: Vec::new(),
-            error: Some(tame(&format!("{error:#}"))),
-        })
+        self.run_job(asked, watch, answer, cancel)
+            .unwrap_or_else(|error| Outcome::failed(tame(&format!("{error:#}"))))
     }
 
     fn runs(&self, selection: &RunSelection) -> Result<Value, Refused> {

@@ -2,6 +2,7 @@
 //!
 //! The time axis of a series is that of the flow it accompanies: nanoseconds since the flow's first byte, negative before.
 
+pub mod flight;
 pub mod hops;
 pub mod latency_parts;
 pub mod mtu_search;

@@ -26,6 +26,7 @@ mod outlet;
 pub mod pace;
 pub mod pause;
 pub mod probe;
+pub mod probe_flow;
 pub mod receive;
 pub mod send;
 pub mod sender_reading;

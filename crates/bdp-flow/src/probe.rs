@@ -6,11 +6,12 @@ use std::collections::{HashMap, VecDeque};
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bdp_model::case::ProbeKind;
 use bdp_model::probes::ProbeTimes;
+use bdp_model::probes::flight::{Patience, ProbeFlow, Schedule};
 use bdp_sys::poll::wait_readable;
 use bdp_sys::socket::TcpOptions;
 use bdp_sys::{clock, process};
@@ -18,8 +19,9 @@ use bdp_wire::control::{ProbeOrder, ProbeSample, Probed};
 use bdp_wire::probe::{EchoCount, PROBE_BYTES, Probe};
 
 use crate::error::{FlowError, Result};
-use crate::handshakes::{self, Handshakes};
-use crate::pause::{looks_seldom, stop_check_ns, wait_until};
+use crate::handshakes::{self, MOST_UNDER_WAY};
+use crate::pause::{looks_seldom, wait_until};
+use crate::probe_flow::{self, Arrival, Carrier};
 
 /// Connections that may wait to be taken, and as many that are kept once they are: two seconds of the lab's probe flows.
 const PROBE_CONNECTIONS: usize = 128;
@@ -91,15 +93,16 @@ pub fn run(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed> {
 /// within the order's patience, counts as sent and not received. A lost SYN shows as the one second that Linux waits
 /// before the next, and the three before another.
 fn connect(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed> {
-    let start = clock::monotonic_ns() + order.offset.as_ns();
+    let schedule = schedule(order, clock::monotonic_ns() + order.offset.as_ns());
     let mut probes = Vec::new();
-    Handshakes::new(order.to, start, times(order), order.duration, order.patience)
-        .run(stop, &mut |number, sample| handshakes::enter(&mut probes, number, sample))?;
+    let mut note = |number, sample| probe_flow::enter(&mut probes, number, sample);
+    handshakes::run(order.to, schedule, order.patience, MOST_UNDER_WAY, stop, &mut note)?;
     Ok(Probed { probes, awaited_until_ns: clock::monotonic_ns() })
 }
 
-fn times(order: &ProbeOrder) -> ProbeTimes {
-    ProbeTimes::within(order.seed, order.interval.as_ns().max(10_000), order.jitter.as_ns())
+fn schedule(order: &ProbeOrder, start_ns: u64) -> Schedule {
+    let times = ProbeTimes::within(order.seed, order.interval.as_ns().max(10_000), order.jitter.as_ns());
+    Schedule { start_ns, times: Some(times), count: None, end_ns: start_ns + order.duration.as_ns() }
 }
 
 fn send_datagrams(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed> {
@@ -114,64 +117,57 @@ fn send_datagrams(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed> {
         return Ok(Probed::default());
     }
     let start = clock::monotonic_ns();
-    let times = times(order);
-    let last_send = start + order.duration.as_ns();
-    let mut outcome = Probed::default();
-    let mut room = [0; PROBE_BYTES + 1];
-    let mut stopped_until = None;
-    // In a guest a reading is a system call, and time stands still until the next wait.
-    let mut now = start;
-    loop {
-        if stop.load(Ordering::Relaxed) {
-            // Those in progress get twice the time of the slowest so far: the queue may have grown since.
-            let longest = outcome.round_trips_ns().max().unwrap_or(0);
-            stopped_until.get_or_insert(now + (2 * longest).min(order.patience.as_ns()));
-        }
-        let until = stopped_until.unwrap_or(last_send + order.patience.as_ns());
-        let next_send = start + times.due_ns(outcome.sent());
-        let sending = stopped_until.is_none() && next_send < last_send;
-        if now >= until || !sending && outcome.probes.iter().all(|p| p.rtt_ns.is_some() || p.failed) {
-            return Ok(Probed { awaited_until_ns: now, ..outcome });
-        }
-        if sending && now >= next_send {
-            let probe = Probe { number: outcome.sent(), sent_at_ns: now }.encode();
-            // A full queue or an unreachable peer shows as a probe that never left.
-            let failed = socket.send(&probe).is_err();
-            outcome.probes.push(ProbeSample { failed, ..ProbeSample::sent(next_send, now) });
-            if !looks_seldom() {
-                now = clock::monotonic_ns();
-            }
-            continue;
-        }
-        let wake = if sending { next_send } else { until };
-        // Bounded, so that a stop is seen.
-        let wait = wake.saturating_sub(now).clamp(1_000, stop_check_ns());
-        // A socket's own deadline is rounded up to the kernel's tick, 4 ms on many: probes would be sent so late.
-        let readable = wait_readable(socket.as_fd(), wait).map_err(FlowError::io("wait for a probe"))?;
-        let received = readable && matches!(socket.recv(&mut room), Ok(PROBE_BYTES));
-        now = clock::monotonic_ns();
-        if received {
-            note(&mut outcome, &room[..PROBE_BYTES], now);
-        }
-    }
+    let schedule = schedule(order, start);
+    let patience_ns = order.patience.as_ns();
+    let patience = Patience::Until(schedule.end_ns + patience_ns);
+    let flow = ProbeFlow::new(schedule, patience, patience_ns, usize::MAX);
+    let mut datagrams = Datagrams { socket, probes: Vec::new() };
+    let awaited_until_ns = probe_flow::run(&mut datagrams, flow, start, stop)?;
+    Ok(Probed { probes: datagrams.probes, awaited_until_ns })
 }
 
-/// Notes an answer: to a probe that was sent, by its number and its time, and the first to it.
-fn note(outcome: &mut Probed, answer: &[u8], arrived_ns: u64) {
-    let Some(Probe { number, sent_at_ns }) = Probe::decode(answer) else { return };
-    let probe = usize::try_from(number).ok().and_then(|number| outcome.probes.get_mut(number));
-    if let Some(ProbeSample { sent_at_ns: sent, rtt_ns: rtt @ None, there_ns, echoed, .. }) = probe
-        && *sent == sent_at_ns
-    {
-        let took = arrived_ns.saturating_sub(sent_at_ns);
-        *rtt = Some(took);
-        *there_ns = Probe::there_ns(answer).filter(|&there| there <= took);
-        *echoed = Probe::echoed(answer);
+struct Datagrams {
+    socket: UdpSocket,
+    probes: Vec<ProbeSample>,
+}
+
+impl Carrier for Datagrams {
+    fn send(&mut self, number: u64, now_ns: u64) -> Result<(u64, bool)> {
+        // A full queue or an unreachable peer shows as a probe that never left.
+        let sent = self.socket.send(&Probe { number, sent_at_ns: now_ns }.encode());
+        Ok((now_ns, sent.is_err()))
+    }
+
+    fn receive(&mut self, wait_ns: u64, arrivals: &mut Vec<Arrival>) -> Result<u64> {
+        let mut room = [0; PROBE_BYTES + 1];
+        // A socket's own deadline is rounded up to the kernel's tick, 4 ms on many: probes would be sent so late.
+        let readable = wait_readable(self.socket.as_fd(), wait_ns.max(1_000))
+            .map_err(FlowError::io("wait for a probe"))?;
+        let received = readable && matches!(self.socket.recv(&mut room), Ok(PROBE_BYTES));
+        let now = clock::monotonic_ns();
+        let answer = &room[..PROBE_BYTES];
+        if let Some(Probe { number, sent_at_ns }) = Probe::decode(answer).filter(|_| received) {
+            let (there_ns, echoed) = (Probe::there_ns(answer), Probe::echoed(answer));
+            let sent_at_ns = Some(sent_at_ns);
+            arrivals.push(Arrival { number, sent_at_ns, refused: false, there_ns, echoed });
+        }
+        Ok(now)
+    }
+
+    fn note(&mut self, number: u64, sample: ProbeSample) {
+        probe_flow::enter(&mut self.probes, number, sample);
+    }
+
+    fn now_ns(&self, known_ns: u64) -> u64 {
+        // In a guest a reading is a system call, and time stands still until the next wait.
+        if looks_seldom() { known_ns } else { clock::monotonic_ns() }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering;
+
     use bdp_model::record::ProbeOutcome;
     use bdp_model::units::Nanos;
 
@@ -208,22 +204,6 @@ mod tests {
         let due = |i: usize| outcome.probes[i].due_at_ns;
         let times = ProbeTimes::new(7, 1_000_000);
         assert!((1..20).all(|i| due(i) - due(0) == times.due_ns(i as u64) - times.due_ns(0)), "{outcome:?}");
-    }
-
-    #[test]
-    fn an_answer_counts_for_its_probe_and_once() {
-        let sent = |sent_at_ns| ProbeSample::sent(sent_at_ns, sent_at_ns);
-        let mut outcome = Probed { probes: vec![sent(100), sent(200), sent(300)], awaited_until_ns: 0 };
-        let answer = |number: u64, sent_at_ns: u64| [number.to_be_bytes(), sent_at_ns.to_be_bytes()].concat();
-        // Out of order, a duplicate, a number that was never sent, a time that is not the probe's, and half an answer.
-        note(&mut outcome, &answer(2, 300), 350);
-        note(&mut outcome, &answer(2, 300), 390);
-        note(&mut outcome, &answer(3, 400), 450);
-        note(&mut outcome, &answer(1, 100), 450);
-        note(&mut outcome, &answer(0, 100)[..9], 450);
-        note(&mut outcome, &answer(0, 100), 500);
-        let round_trips: Vec<_> = outcome.probes.iter().map(|probe| probe.rtt_ns).collect();
-        assert_eq!(round_trips, [Some(400), None, Some(50)]);
     }
 
     #[test]

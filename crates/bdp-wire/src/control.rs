@@ -379,7 +379,8 @@ impl ProbeSample {
         probes::counts_from(self.due_at_ns, self.sent_at_ns)
     }
 
-    fn outcome(&self, awaited_until_ns: u64, patience: Nanos) -> ProbeOutcome {
+    /// Returns the outcome of the probe, awaited until a moment; an answer may take up to `patience`.
+    pub fn outcome(&self, awaited_until_ns: u64, patience: Nanos) -> ProbeOutcome {
         if self.failed {
             return ProbeOutcome::Unsent;
         }

@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use bdp_flow::handshakes::{self, Handshakes};
+use bdp_flow::handshakes::{self, MOST_UNDER_WAY};
 use bdp_flow::lock::lock;
+use bdp_flow::probe_flow;
 use bdp_flow::session::error::SessionError;
 use bdp_flow::session::peer::Probes;
+use bdp_model::probes::flight::Schedule;
 use bdp_model::probes::{ProbeOutcome, ProbeSeries, ProbeTimes};
 use bdp_model::units::Nanos;
 use bdp_sys::{clock, process};
@@ -35,18 +37,15 @@ impl Prober {
     pub(super) fn start(address: SocketAddr) -> Result<Self, SessionError> {
         let (probes, stop) = (Arc::<Mutex<Vec<ProbeSample>>>::default(), Arc::<AtomicBool>::default());
         let (on_thread, stopped) = (Arc::clone(&probes), Arc::clone(&stop));
-        let all_the_time = Nanos(u64::MAX);
         // Another stream of times for each measurement.
-        let times = ProbeTimes::new(clock::unix_ns(), INTERVAL.as_ns());
-        let plan = Handshakes::new(address, clock::monotonic_ns(), times, all_the_time, PATIENCE);
+        let times = Some(ProbeTimes::new(clock::unix_ns(), INTERVAL.as_ns()));
+        let schedule = Schedule { start_ns: clock::monotonic_ns(), times, count: None, end_ns: u64::MAX };
         // Nobody waits for it: a handshake may take its full time limit.
         drop(bdp_flow::worker::start(move || {
             process::sharpen_timers();
             // Without a free descriptor, there are no round trips.
-            let _ = plan.run(&stopped, &mut |number, sample| {
-                let mut probes = lock(&on_thread);
-                handshakes::enter(&mut probes, number, sample);
-            });
+            let mut note = |number, sample| probe_flow::enter(&mut lock(&on_thread), number, sample);
+            let _ = handshakes::run(address, schedule, PATIENCE, MOST_UNDER_WAY, &stopped, &mut note);
         })?);
         Ok(Self { probes, stop })
     }

@@ -10,16 +10,20 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use bdp_model::probes::flight::{Patience, ProbeFlow, Schedule};
 use bdp_model::probes::one_way::{ClockOffset, ClockSkew, EachWay, Exchange};
-use bdp_model::probes::{self, ProbeOutcome, ProbePoint, ProbeSeries, ProbeTimes};
+use bdp_model::probes::{ProbeOutcome, ProbePoint, ProbeSeries, ProbeTimes};
+use bdp_model::units::Nanos;
 use bdp_sys::poll::{is_wait, wait_readable};
 use bdp_sys::stamp::{Stamp, StampedSocket};
 use bdp_sys::{clock, process};
+use bdp_wire::control::ProbeSample;
 use bdp_wire::echo::{ECHO_BYTES, Echo, FarStamps};
 use bdp_wire::session::{Key, PROBE_BYTES, Probe};
 
 use bdp_flow::error::FlowError;
 use bdp_flow::lock::lock;
+use bdp_flow::probe_flow::{self, Arrival, Carrier};
 use bdp_flow::session::peer::Probes;
 
 /// Mean interval of probes: 20 per second, each at a random moment of its interval.
@@ -28,7 +32,7 @@ pub(super) const INTERVAL_NS: u64 = 50_000_000;
 const PATIENCE_NS: Range<u64> = 1_000_000_000..10_000_000_000;
 
 /// The transport of probes.
-pub(super) enum Carrier {
+pub(super) enum Transport {
     /// Datagrams, on a socket connected to the server.
     Udp(StampedSocket),
     /// A probe connection that the server has accepted.
@@ -41,32 +45,27 @@ pub(super) struct Prober {
     thread: Option<JoinHandle<()>>,
 }
 
+#[derive(Default)]
 struct Shared {
-    key: Key,
     stop: AtomicBool,
     /// Probes by number.
     probes: Mutex<Vec<Sent>>,
 }
 
-/// A probe that was sent. Times are of the monotonic clock, stamps of the kernel's clock of the day.
+/// A probe that was sent. Times of the sample are of the monotonic clock, stamps of the kernel's clock of the day.
 #[derive(Debug, Clone, Copy)]
 struct Sent {
-    due_ns: u64,
-    at_ns: u64,
+    sample: ProbeSample,
     /// When it was sent, by the wall clock.
     at_unix_ns: u64,
     /// When the kernel gave it to the device.
     left_unix_ns: Option<u64>,
-    /// Whether it never left.
-    failed: bool,
-    /// Its return, if it has come back.
-    back: Option<Back>,
+    /// What its answer contained, if one has come.
+    back: Back,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Back {
-    /// Round trip since it was sent.
-    rtt_ns: u64,
     /// When the kernel took it from the device.
     came_unix_ns: Option<u64>,
     /// The server's timestamps; none for probes on a connection.
@@ -74,60 +73,43 @@ struct Back {
 }
 
 impl Sent {
-    fn counts_from_ns(&self) -> u64 {
-        probes::counts_from(self.due_ns, self.at_ns)
-    }
-
-    fn outcome(&self, awaited_until_ns: u64, patience_ns: u64) -> ProbeOutcome {
-        if self.failed {
-            return ProbeOutcome::Unsent;
-        }
-        let from_ns = self.counts_from_ns();
-        let late_ns = self.at_ns.saturating_sub(from_ns);
-        let rtt_ns = self.rtt_ns().map(|rtt_ns| rtt_ns.saturating_add(late_ns));
-        ProbeOutcome::of(rtt_ns, from_ns, awaited_until_ns, patience_ns.saturating_add(late_ns))
-    }
-
-    fn rtt_ns(&self) -> Option<u64> {
-        self.back.map(|back| back.rtt_ns)
-    }
-
     /// Returns the time from sending until it left, and from then until the answer arrived, by this kernel's
     /// timestamps.
     fn away(&self) -> Option<(u64, u64)> {
-        let (left, back) = (self.left_unix_ns?, self.back?);
+        let (left, rtt_ns) = (self.left_unix_ns?, self.sample.rtt_ns?);
         let out_ns = left.checked_sub(self.at_unix_ns)?;
-        let away_ns = back.came_unix_ns?.checked_sub(left)?;
+        let away_ns = self.back.came_unix_ns?.checked_sub(left)?;
         // A clock that was set meanwhile says nothing.
-        (out_ns.checked_add(away_ns)? <= back.rtt_ns).then_some((out_ns, away_ns))
+        (out_ns.checked_add(away_ns)? <= rtt_ns).then_some((out_ns, away_ns))
     }
 
     /// Returns the part of the round trip spent in the two hosts: until the kernel had sent it, in the echo after its
     /// kernel, and from this kernel to the waiting thread. The time that the echo's kernel takes to send belongs to
     /// the path.
     fn host_ns(&self) -> Option<u64> {
-        let ((_, away_ns), back) = (self.away()?, self.back?);
-        let far = back.far.filter(|far| far.by_kernel)?;
+        let (_, away_ns) = self.away()?;
+        let far = self.back.far.filter(|far| far.by_kernel)?;
         let path_ns = away_ns.checked_sub(far.returned_ns.checked_sub(far.arrived_ns)?)?;
-        back.rtt_ns.checked_sub(path_ns)
+        self.sample.rtt_ns?.checked_sub(path_ns)
     }
 
     fn exchange(&self) -> Option<Exchange> {
-        let back = self.back?;
-        let FarStamps { arrived_ns, returned_ns, .. } = back.far?;
+        let rtt_ns = self.sample.rtt_ns?;
+        let FarStamps { arrived_ns, returned_ns, .. } = self.back.far?;
         // If this kernel timestamped both, the path is that between the kernels.
-        let (out_ns, away_ns) = self.away().unwrap_or((0, back.rtt_ns));
-        let sent_ns = self.at_ns + out_ns;
+        let (out_ns, away_ns) = self.away().unwrap_or((0, rtt_ns));
+        let sent_ns = self.sample.sent_at_ns + out_ns;
         Some(Exchange { sent_ns, arrived_ns, returned_ns, received_ns: sent_ns + away_ns })
     }
 }
 
 impl Prober {
     /// Starts probing.
-    pub(super) fn start(key: Key, carrier: Carrier) -> Result<Self, FlowError> {
-        let shared = Arc::new(Shared { key, stop: AtomicBool::new(false), probes: Mutex::default() });
-        let on_thread = Arc::clone(&shared);
-        let thread = Some(bdp_flow::worker::start(move || on_thread.run(carrier))?);
+    pub(super) fn start(key: Key, transport: Transport) -> Result<Self, FlowError> {
+        let shared = Arc::<Shared>::default();
+        let (on_thread, at_unix_ns, back) = (Arc::clone(&shared), 0, Back::default());
+        let on_thread = OnThread { shared: on_thread, key, transport, at_unix_ns, back };
+        let thread = Some(bdp_flow::worker::start(move || on_thread.run())?);
         Ok(Self { shared, thread })
     }
 
@@ -143,14 +125,15 @@ impl Prober {
 
     /// Whether every probe sent before a moment has come back.
     pub(super) fn is_complete(&self, until_ns: u64) -> bool {
+        let is_settled = |sample: &ProbeSample| sample.rtt_ns.is_some() || sample.failed;
         lock(&self.shared.probes)
             .iter()
-            .all(|sent| sent.counts_from_ns() >= until_ns || sent.back.is_some() || sent.failed)
+            .all(|Sent { sample, .. }| sample.counts_from_ns() >= until_ns || is_settled(sample))
     }
 }
 
 fn patience_ns(probes: &[Sent]) -> u64 {
-    let longest = probes.iter().filter_map(Sent::rtt_ns).max().unwrap_or(0);
+    let longest = probes.iter().filter_map(|sent| sent.sample.rtt_ns).max().unwrap_or(0);
     longest.saturating_mul(2).clamp(PATIENCE_NS.start, PATIENCE_NS.end)
 }
 
@@ -169,15 +152,18 @@ impl Probes for Prober {
         let since = |at_ns: u64| at_ns.wrapping_sub(since_ns) as i64;
         let point = |sent: &Sent| {
             let ways = sent.exchange().zip(clocks).map(|(exchange, clocks)| exchange.delays_ns(clocks, skew));
+            let ProbeSample { due_at_ns, sent_at_ns, .. } = sent.sample;
             ProbePoint {
-                due_ns: since(sent.due_ns),
-                sent_ns: since(sent.at_ns),
-                outcome: sent.outcome(now, patience_ns),
+                due_ns: since(due_at_ns),
+                sent_ns: since(sent_at_ns),
+                outcome: sent.sample.outcome(now, Nanos(patience_ns)),
                 echoed: None,
                 there_ns: ways.map(|(there, _)| there),
                 back_ns: ways.map(|(_, back)| back),
                 // A late send was delayed by this host.
-                host_ns: sent.host_ns().map(|ns| ns + sent.at_ns.saturating_sub(sent.counts_from_ns())),
+                host_ns: sent
+                    .host_ns()
+                    .map(|ns| ns + sent_at_ns.saturating_sub(sent.sample.counts_from_ns())),
             }
         };
         ProbeSeries { counted_ns: None, points: probes.iter().map(point).collect() }
@@ -200,11 +186,11 @@ impl Probes for Prober {
     }
 
     fn last_ns(&self) -> Option<u64> {
-        lock(&self.shared.probes).iter().rev().find_map(Sent::rtt_ns)
+        lock(&self.shared.probes).iter().rev().find_map(|sent| sent.sample.rtt_ns)
     }
 
     fn smallest_ns(&self) -> Option<u64> {
-        lock(&self.shared.probes).iter().filter_map(Sent::rtt_ns).min()
+        lock(&self.shared.probes).iter().filter_map(|sent| sent.sample.rtt_ns).min()
     }
 }
 
@@ -216,8 +202,8 @@ impl Prober {
 
 fn outcomes(probes: &[Sent], sent_within: &Range<u64>, awaited_until_ns: u64) -> Vec<ProbeOutcome> {
     let patience_ns = patience_ns(probes);
-    let these = probes.iter().filter(|sent| sent_within.contains(&sent.counts_from_ns()));
-    these.map(|sent| sent.outcome(awaited_until_ns, patience_ns)).collect()
+    let these = probes.iter().filter(|sent| sent_within.contains(&sent.sample.counts_from_ns()));
+    these.map(|sent| sent.sample.outcome(awaited_until_ns, Nanos(patience_ns))).collect()
 }
 
 impl Drop for Prober {
@@ -229,69 +215,74 @@ impl Drop for Prober {
     }
 }
 
-impl Shared {
-    fn run(&self, mut carrier: Carrier) {
+/// The thread that sends probes.
+struct OnThread {
+    shared: Arc<Shared>,
+    key: Key,
+    transport: Transport,
+    /// When the last probe was sent, by the wall clock.
+    at_unix_ns: u64,
+    /// What the last answer contained.
+    back: Back,
+}
+
+impl OnThread {
+    fn run(mut self) {
         process::sharpen_timers();
-        // Without kernel timestamps, a host's part of a round trip remains unknown.
-        carrier.ask_stamps();
-        let times = ProbeTimes::new(self.seed(), INTERVAL_NS);
-        let start = clock::monotonic_ns();
-        let mut number = 0;
-        while !self.stop.load(Ordering::Relaxed) {
-            self.take_stamps(&carrier);
-            let now = clock::monotonic_ns();
-            let due_ns = start + times.due_ns(number);
-            if now >= due_ns {
-                self.send(&mut carrier, number, due_ns);
-                number += 1;
-                continue;
-            }
-            if let Some(answer) = carrier.receive(due_ns - now) {
-                self.note(answer, clock::monotonic_ns());
-            }
+        if let Transport::Udp(socket) = &mut self.transport {
+            // Without kernel timestamps, a host's part of a round trip remains unknown.
+            let _ = socket.ask_stamps();
         }
+        // The server chose the session key, from which the times follow.
+        let seed = self.key.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
+        let start_ns = clock::monotonic_ns();
+        let times = Some(ProbeTimes::new(seed, INTERVAL_NS));
+        let schedule = Schedule { start_ns, times, count: None, end_ns: u64::MAX };
+        let flow = ProbeFlow::new(schedule, Patience::Until(u64::MAX), 0, usize::MAX);
+        let shared = Arc::clone(&self.shared);
+        // No kind of error ends it: each shows as probes without an answer.
+        let _ = probe_flow::run(&mut self, flow, start_ns, &shared.stop);
     }
 
-    /// Seed of the probe times, derived from the session key that the server chose.
-    fn seed(&self) -> u64 {
-        self.key.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
-    }
-
-    fn send(&self, carrier: &mut Carrier, number: u64, due_ns: u64) {
-        let (at_unix_ns, at_ns) = (clock::unix_ns(), clock::monotonic_ns());
-        let sent = Sent { due_ns, at_ns, at_unix_ns, left_unix_ns: None, failed: false, back: None };
-        lock(&self.probes).push(sent);
-        // A full queue or an unreachable peer shows as a probe that never left.
-        if carrier.send(self.key, number, at_ns).is_err()
-            && let Some(sent) = lock(&self.probes).last_mut()
-        {
-            sent.failed = true;
-        }
-    }
-
-    fn take_stamps(&self, carrier: &Carrier) {
-        let Carrier::Udp(socket) = carrier else { return };
+    fn take_stamps(&self) {
+        let Transport::Udp(socket) = &self.transport else { return };
         while let Some((number, stamp)) = socket.sent_stamp() {
             let Some(left) = stamp.kernel_ns else { continue };
             // The kernel may count one that failed: a stamp from before its probe is another's.
-            if let Some(sent) = lock(&self.probes).get_mut(number as usize)
+            if let Some(sent) = lock(&self.shared.probes).get_mut(number as usize)
                 && sent.at_unix_ns <= left
             {
                 sent.left_unix_ns.get_or_insert(left);
             }
         }
     }
+}
 
-    /// Notes an answer: of this session, to a probe that was sent, and its first.
-    fn note(&self, answer: Answer, now: u64) {
-        if answer.key != self.key {
-            return;
-        }
-        if let Some(Sent { at_ns, back: back @ None, .. }) =
-            lock(&self.probes).get_mut(answer.number as usize)
-        {
-            let rtt_ns = now.saturating_sub(*at_ns);
-            *back = Some(Back { rtt_ns, came_unix_ns: answer.came_unix_ns, far: answer.far });
+impl Carrier for OnThread {
+    fn send(&mut self, number: u64, _: u64) -> Result<(u64, bool), FlowError> {
+        self.at_unix_ns = clock::unix_ns();
+        let at_ns = clock::monotonic_ns();
+        // A full queue or an unreachable peer shows as a probe that never left.
+        Ok((at_ns, self.transport.send(self.key, number, at_ns).is_err()))
+    }
+
+    fn receive(&mut self, wait_ns: u64, arrivals: &mut Vec<Arrival>) -> Result<u64, FlowError> {
+        self.take_stamps();
+        let answer = self.transport.receive(wait_ns.max(1_000)).filter(|answer| answer.key == self.key);
+        arrivals
+            .extend(answer.as_ref().map(|answer| Arrival { number: answer.number, ..Arrival::default() }));
+        self.back = answer.map(|answer| answer.back).unwrap_or_default();
+        Ok(clock::monotonic_ns())
+    }
+
+    fn note(&mut self, number: u64, sample: ProbeSample) {
+        let mut probes = lock(&self.shared.probes);
+        match probes.get_mut(number as usize) {
+            Some(sent) => (sent.sample, sent.back) = (sample, self.back),
+            None => {
+                let (at_unix_ns, back) = (self.at_unix_ns, Back::default());
+                probes.push(Sent { sample, at_unix_ns, left_unix_ns: None, back });
+            }
         }
     }
 }
@@ -300,29 +291,22 @@ impl Shared {
 struct Answer {
     key: Key,
     number: u64,
-    came_unix_ns: Option<u64>,
-    far: Option<FarStamps>,
+    back: Back,
 }
 
 impl Answer {
     fn of_datagram(bytes: &[u8], stamp: Stamp) -> Option<Self> {
         let Echo { key, number, far } = Echo::read(bytes).filter(|_| bytes.len() == ECHO_BYTES)?;
-        Some(Self { key, number, came_unix_ns: stamp.kernel_ns, far })
+        Some(Self { key, number, back: Back { came_unix_ns: stamp.kernel_ns, far } })
     }
 
     fn of_connection(bytes: &[u8]) -> Option<Self> {
         let Probe { key, number, .. } = Probe::decode(bytes)?;
-        Some(Self { key, number, came_unix_ns: None, far: None })
+        Some(Self { key, number, back: Back::default() })
     }
 }
 
-impl Carrier {
-    fn ask_stamps(&mut self) {
-        if let Self::Udp(socket) = self {
-            let _ = socket.ask_stamps();
-        }
-    }
-
+impl Transport {
     fn send(&mut self, key: Key, number: u64, sent_ns: u64) -> io::Result<()> {
         match self {
             Self::Udp(socket) => {
@@ -341,7 +325,7 @@ impl Carrier {
         let mut room = [0; ECHO_BYTES + 1];
         match self {
             Self::Udp(socket) => {
-                socket.wait(wait_ns.max(1_000));
+                socket.wait(wait_ns);
                 match socket.receive(&mut room) {
                     Ok((length, stamp)) => Answer::of_datagram(&room[..length], stamp),
                     Err(e) => {
@@ -352,7 +336,7 @@ impl Carrier {
             }
             Self::Tcp(stream) => {
                 // A socket's own deadline is rounded up to the kernel's tick, 4 ms on many: the next probe would be sent so late.
-                if !wait_readable(stream.as_fd(), wait_ns.max(1_000)).unwrap_or(true) {
+                if !wait_readable(stream.as_fd(), wait_ns).unwrap_or(true) {
                     return None;
                 }
                 stream.set_read_timeout(Some(wait)).ok()?;
@@ -393,13 +377,12 @@ mod tests {
 
     /// Returns a probe sent at this time, in milliseconds, that came back after this long.
     fn sent(at_ms: u64, rtt_ms: Option<u64>) -> Sent {
+        let rtt_ns = rtt_ms.map(|ms| ms * MS);
         Sent {
-            due_ns: at_ms * MS,
-            at_ns: at_ms * MS,
+            sample: ProbeSample { rtt_ns, ..ProbeSample::sent(at_ms * MS, at_ms * MS) },
             at_unix_ns: 1_000 * MS + at_ms * MS,
             left_unix_ns: None,
-            failed: false,
-            back: rtt_ms.map(|ms| Back { rtt_ns: ms * MS, came_unix_ns: None, far: None }),
+            back: Back::default(),
         }
     }
 
@@ -428,9 +411,9 @@ mod tests {
 
     #[test]
     fn a_late_probe_counts_from_when_it_was_due_and_one_that_never_left_has_no_round_trip() {
-        let late = Sent { due_ns: 100 * MS, ..sent(130, Some(20)) };
-        let in_time = Sent { due_ns: 100 * MS, ..sent(101, Some(20)) };
-        let unsent = Sent { failed: true, ..sent(200, None) };
+        let [mut late, mut in_time, mut unsent] = [sent(130, Some(20)), sent(101, Some(20)), sent(200, None)];
+        (late.sample.due_at_ns, in_time.sample.due_at_ns) = (100 * MS, 100 * MS);
+        unsent.sample.failed = true;
         let all = outcomes(&[late, in_time, unsent], &(100 * MS..300 * MS), 10_000 * MS);
         let answered = |ms| ProbeOutcome::Answered(ms * MS);
         assert_eq!(all, [answered(50), answered(20), ProbeOutcome::Unsent]);
@@ -443,16 +426,16 @@ mod tests {
         const FAR: u64 = 7_000_000 * MS;
         let far = FarStamps { arrived_ns: FAR, by_kernel: true, returned_ns: FAR + 3 * MS };
         // It leaves 1 ms after it was sent, is away for 23 ms, of which the echo has 3, and waits here for 2 ms.
-        let back = Back { rtt_ns: 26 * MS, came_unix_ns: Some(1_124 * MS), far: Some(far) };
-        let probe = Sent { left_unix_ns: Some(1_101 * MS), back: Some(back), ..sent(100, None) };
+        let back = Back { came_unix_ns: Some(1_124 * MS), far: Some(far) };
+        let probe = Sent { left_unix_ns: Some(1_101 * MS), back, ..sent(100, Some(26)) };
         assert_eq!(probe.host_ns(), Some(6 * MS));
         let exchange = probe.exchange().unwrap();
         assert_eq!((exchange.sent_ns, exchange.received_ns), (101 * MS, 124 * MS));
         // No timestamp at the remote end, or none here, or a clock that was set: unknown.
         let by_program = Back { far: Some(FarStamps { by_kernel: false, ..far }), ..back };
-        assert_eq!(Sent { back: Some(by_program), ..probe }.host_ns(), None);
+        assert_eq!(Sent { back: by_program, ..probe }.host_ns(), None);
         assert_eq!(Sent { left_unix_ns: None, ..probe }.host_ns(), None);
         let set = Back { came_unix_ns: Some(9_000 * MS), ..back };
-        assert_eq!(Sent { back: Some(set), ..probe }.host_ns(), None);
+        assert_eq!(Sent { back: set, ..probe }.host_ns(), None);
     }
 }

@@ -28,7 +28,7 @@ use super::foreign::Foreign;
 use super::interruption::Interruption;
 use super::most::Most;
 use super::path_mtu::{self, UDP_PATIENCE};
-use super::prober::{Carrier, Prober};
+use super::prober::{Prober, Transport};
 
 /// How long late probes are awaited after a flow.
 const LATE_PROBES: Duration = Duration::from_secs(1);
@@ -85,7 +85,7 @@ impl Peer for Session {
         let device = request.bind_device.as_deref();
         let socket = socket::connect_udp(Some(from), self.control.address, device, request.spec.dscp)?;
         let socket = StampedSocket::over(socket)?;
-        self.prober = Some(Prober::start(self.control.key, Carrier::Udp(socket))?);
+        self.prober = Some(Prober::start(self.control.key, Transport::Udp(socket))?);
         // Far longer than the path takes, however long that is.
         let patience = self.udp_patience();
         let (began, since) = (clock::monotonic_ns(), Instant::now());
@@ -312,7 +312,7 @@ impl Session {
             std::io::Write::write_all(&mut stream, &ticket.encode(Kind::Probe))
         });
         sent.map_err(bdp_flow::error::FlowError::io("open a probe connection"))?;
-        self.prober = Some(Prober::start(self.control.key, Carrier::Tcp(stream))?);
+        self.prober = Some(Prober::start(self.control.key, Transport::Tcp(stream))?);
         context.caveats.push(Caveat::ProbesOverTcp { port: address.port() });
         Ok(())
     }

@@ -1,6 +1,5 @@
 //! Sends probes on time, and matches answers to them.
 
-use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bdp_flow::error::FlowError;
 use bdp_flow::pause::stop_check_ns;
 use bdp_flow::session::error::{Result, SessionError};
+use bdp_model::probes::flight::{Flight, State};
 use bdp_model::probes::hops::{Answer, AnswerKind, HopProbe, Marks, Phase};
 use bdp_sys::clock;
 use bdp_sys::hop_socket::QuoteSocket;
@@ -29,6 +29,14 @@ pub(super) struct Aim {
     pub(super) bytes: u32,
 }
 
+struct OfHop {
+    probe: HopProbe,
+    /// When it was sent, since 1970.
+    sent_unix_ns: u64,
+    /// Its marks, if its answer has not been processed.
+    early: Option<Marks>,
+}
+
 /// A prober, and all probes that it has sent.
 pub(super) struct Engine {
     prober: Box<dyn Prober>,
@@ -38,13 +46,7 @@ pub(super) struct Engine {
     /// Start of the run, by the monotonic clock.
     start_ns: u64,
     quotes: Option<QuoteSocket>,
-    probes: Vec<HopProbe>,
-    /// When each was sent, since 1970.
-    sent_unix_ns: Vec<u64>,
-    /// Outstanding probes, oldest first, with their deadlines.
-    open: VecDeque<(u32, u64)>,
-    /// Marks of probes whose answer has not been processed.
-    early: BTreeMap<u32, Marks>,
+    flight: Flight<OfHop>,
     /// Why the last probe could not be sent.
     refused: Option<bdp_sys::SysError>,
     room: Vec<u8>,
@@ -67,10 +69,7 @@ impl Engine {
             patience_ns,
             start_ns,
             quotes: QuoteSocket::open(to.ip()).ok(),
-            probes: Vec::new(),
-            sent_unix_ns: Vec::new(),
-            open: VecDeque::new(),
-            early: BTreeMap::new(),
+            flight: Flight::default(),
             refused: None,
             room: vec![0; ROOM],
         }
@@ -85,8 +84,8 @@ impl Engine {
     }
 
     /// Returns all probes, in the order in which they were sent.
-    pub(super) fn probes(&self) -> &[HopProbe] {
-        &self.probes
+    pub(super) fn probes(&self) -> impl Iterator<Item = &HopProbe> {
+        self.flight.iter().map(|(_, sent)| &sent.of_kind.probe)
     }
 
     /// Returns the nanoseconds since the run began.
@@ -106,7 +105,7 @@ impl Engine {
 
     /// Returns the longest round trip so far.
     pub(super) fn longest_rtt_ns(&self) -> Option<u64> {
-        self.probes.iter().filter_map(HopProbe::rtt_ns).max()
+        self.probes().filter_map(HopProbe::rtt_ns).max()
     }
 
     /// Sends a probe, after the one that it must wait for; returns its number.
@@ -114,18 +113,17 @@ impl Engine {
         while self.prober.is_busy(aim.flow) {
             self.pass(self.now_ns() + stop_check_ns(), cancel, |engine| !engine.prober.is_busy(aim.flow))?;
         }
-        let number = self.probes.len() as u32;
         let bytes = if aim.bytes == 0 { self.smallest() } else { aim.bytes };
         let Aim { phase, hop, flow, .. } = aim;
         let sent_ns = self.now_ns();
-        self.sent_unix_ns.push(clock::unix_ns());
-        self.probes.push(HopProbe { phase, hop, flow, bytes, sent_ns, answer: None });
-        self.open.push_back((number, sent_ns + self.patience_ns));
+        let probe = HopProbe { phase, hop, flow, bytes, sent_ns, answer: None };
+        let of_hop = OfHop { probe, sent_unix_ns: clock::unix_ns(), early: None };
+        let number = self.flight.send(sent_ns, sent_ns, sent_ns + self.patience_ns, of_hop) as u32;
         match self.prober.send(&Outgoing { number, flow, hop, octet: self.octet, bytes }) {
             Ok(()) => self.refused = None,
             // A probe that this machine cannot send is counted as lost on the path, unless none can be sent.
             Err(error) => {
-                self.open.pop_back();
+                self.flight.settle(number.into(), State::Closed);
                 self.refused = Some(error);
             }
         }
@@ -148,7 +146,7 @@ impl Engine {
 
     /// Returns the answer to a probe; `None` if there is none yet.
     pub(super) fn answer(&self, number: u32) -> Option<Answer> {
-        self.probes.get(number as usize)?.answer
+        self.flight.get(number.into())?.of_kind.probe.answer
     }
 
     /// Receives answers until a moment of the run.
@@ -158,8 +156,8 @@ impl Engine {
 
     /// Receives answers until every probe is answered or given up.
     pub(super) fn settle(&mut self, cancel: &AtomicBool) -> Result<()> {
-        let Some(&(_, until)) = self.open.iter().max_by_key(|(_, until)| *until) else { return Ok(()) };
-        self.pass(until, cancel, |engine| engine.open.is_empty())?;
+        let Some(until) = self.flight.open().map(|(_, sent)| sent.until_ns).max() else { return Ok(()) };
+        self.pass(until, cancel, |engine| engine.flight.open_count() == 0)?;
         self.expire(until);
         Ok(())
     }
@@ -181,7 +179,7 @@ impl Engine {
             if cancel.load(Ordering::Relaxed) {
                 return Err(SessionError::Cancelled);
             }
-            let next = self.open.front().map_or(moment_ns, |&(_, until)| until.min(moment_ns));
+            let next = self.flight.deadline().map_or(moment_ns, |until| until.min(moment_ns));
             let wait_ns = next.saturating_sub(now).clamp(1, stop_check_ns());
             let mut descriptors = Vec::new();
             self.prober.descriptors(&mut descriptors);
@@ -191,13 +189,10 @@ impl Engine {
     }
 
     fn expire(&mut self, now: u64) {
-        let prober = &mut self.prober;
-        self.open.retain(|&(number, until)| {
-            if until <= now {
-                prober.give_up(number);
-            }
-            until > now
-        });
+        while let Some(number) = self.flight.expired(now) {
+            self.flight.settle(number, State::Closed);
+            self.prober.give_up(number as u32);
+        }
     }
 
     fn take(&mut self) -> Result<()> {
@@ -213,43 +208,38 @@ impl Engine {
 
     fn note_reply(&mut self, reply: &Reply) {
         let Some(number) = self.meant(reply) else { return };
-        let Some(at) = self.open.iter().position(|&(open, _)| open == number) else { return };
-        self.open.remove(at);
-        let probe = &self.probes[number as usize];
-        let by_reading = self.now_ns().saturating_sub(probe.sent_ns);
+        let now = self.now_ns();
+        let Some(sent) = self.flight.settle(number, State::Answered) else { return };
+        let by_reading = now.saturating_sub(sent.sent_ns);
+        let of_hop = &mut sent.of_kind;
         // The kernel's stamp leaves out how long this thread took to wake up, unless the clock was set meanwhile.
         let by_stamp = reply
             .arrived_unix_ns
-            .and_then(|arrived| arrived.checked_sub(self.sent_unix_ns[number as usize]))
+            .and_then(|arrived| arrived.checked_sub(of_hop.sent_unix_ns))
             .filter(|&rtt| rtt > 0 && rtt <= by_reading);
         let rtt_ns = reply.rtt_ns.or(by_stamp).unwrap_or(by_reading);
-        let marks = self.early.remove(&number);
-        self.probes[number as usize].answer =
-            Some(Answer { from: reply.from, rtt_ns, kind: reply.kind, marks });
+        let marks = of_hop.early.take();
+        of_hop.probe.answer = Some(Answer { from: reply.from, rtt_ns, kind: reply.kind, marks });
     }
 
     /// The number of the probe that is meant.
-    fn meant(&self, reply: &Reply) -> Option<u32> {
-        let open = self.open.iter().map(|&(number, _)| number);
+    fn meant(&self, reply: &Reply) -> Option<u64> {
+        let open = self.flight.open().map(|(number, sent)| (number, &sent.of_kind.probe));
         match reply.which {
-            Which::Number(number) => Some(number),
-            Which::Ending(end) => open.rev().find(|&number| number as u16 == end),
+            Which::Number(number) => Some(number.into()),
+            Which::Ending(end) => open.rev().map(|(number, _)| number).find(|&number| number as u16 == end),
             Which::OfFlow(flow) => {
-                let mut those = open.filter(|&number| self.probes[number as usize].flow == flow);
-                let first = those.clone().next()?;
-                if those.all(|number| self.probes[number as usize].hop == self.probes[first as usize].hop) {
-                    return Some(first);
+                let mut those = open.filter(|(_, probe)| probe.flow == flow);
+                let (number, first) = those.clone().next()?;
+                if those.clone().all(|(_, probe)| probe.hop == first.hop) {
+                    return Some(number);
                 }
                 // Probes in flight to a hop that this address answered for before.
+                let from = |p: &HopProbe| p.answer.and_then(|answer| answer.from);
                 let is_there = |hop: u8| {
-                    let here = |p: &&HopProbe| p.hop == hop;
-                    let from = |p: &HopProbe| p.answer.and_then(|answer| answer.from);
-                    reply.from.is_some() && self.probes.iter().filter(here).any(|p| from(p) == reply.from)
+                    reply.from.is_some() && self.probes().any(|p| p.hop == hop && from(p) == reply.from)
                 };
-                self.open.iter().map(|&(number, _)| number).find(|&number| {
-                    let probe = &self.probes[number as usize];
-                    probe.flow == flow && is_there(probe.hop)
-                })
+                those.find(|(_, probe)| is_there(probe.hop)).map(|(number, _)| number)
             }
         }
     }
@@ -267,21 +257,22 @@ impl Engine {
             }
         }
         for (which, from, marks) in found {
-            let is_it = |number: usize, probe: &HopProbe| {
+            let is_it = |number: u64, probe: &HopProbe| {
                 let same = match which {
-                    Which::Number(meant) => number as u32 == meant,
+                    Which::Number(meant) => number == u64::from(meant),
                     Which::Ending(end) => number as u16 == end,
                     Which::OfFlow(flow) => probe.flow == flow,
                 };
                 same && probe.answer.is_none_or(|answer| answer.marks.is_none() && answer.from == from)
             };
-            let last = self.probes.iter().enumerate().rev().take(LOOK_BACK);
-            let Some(number) = last.into_iter().find(|&(n, probe)| is_it(n, probe)).map(|(n, _)| n) else {
-                continue;
-            };
-            match &mut self.probes[number].answer {
+            let last = self.flight.iter().rev().take(LOOK_BACK);
+            let mut meant = last.filter(|&(number, sent)| is_it(number, &sent.of_kind.probe));
+            let Some(number) = meant.next().map(|(number, _)| number) else { continue };
+            drop(meant);
+            let Some(sent) = self.flight.get_mut(number) else { continue };
+            match &mut sent.of_kind.probe.answer {
                 Some(answer) => answer.marks = Some(marks),
-                None => drop(self.early.insert(number as u32, marks)),
+                None => sent.of_kind.early = Some(marks),
             }
         }
     }

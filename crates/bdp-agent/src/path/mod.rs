@@ -118,13 +118,13 @@ impl PathProber {
     /// Whether the destination has answered.
     pub fn has_arrived(&self) -> bool {
         let arrived = |p: &HopProbe| p.answer.is_some_and(|answer| answer.kind == AnswerKind::Arrived);
-        self.main.probes().iter().any(arrived)
+        self.main.probes().any(arrived)
     }
 
     /// Returns every probe of the run.
     pub fn probes(&self) -> Vec<HopProbe> {
         let others = self.flows.iter().chain(&self.sizes);
-        self.main.probes().iter().chain(others.flat_map(|engine| engine.probes())).copied().collect()
+        self.main.probes().chain(others.flat_map(Engine::probes)).copied().collect()
     }
 
     /// Searches for the hops; returns how many there are to the destination, or to the last one that answers; 0 if

@@ -116,7 +116,7 @@ fn close_in(
     let mut beyond = hops.iter().rev().filter(|&&hop| hop > reached && !slow.contains(&hop));
     let Some(&hop) = beyond.next() else { return Ok(()) };
     let now = Nanos(engine.now_ns());
-    let round_trip = engine.probes().iter().filter(|p| p.hop == hop).filter_map(HopProbe::rtt_ns).max();
+    let round_trip = engine.probes().filter(|p| p.hop == hop).filter_map(HopProbe::rtt_ns).max();
     let mut searcher = MtuSearcher::new(MtuBounds {
         smallest: engine.smallest(),
         // The vanished size is known; the largest that may pass is one byte less.
@@ -126,22 +126,23 @@ fn close_in(
         until: now + SEARCH,
     });
     // Probes from here on whose answer has not been seen.
-    let mut open: Vec<usize> = Vec::new();
+    let mut open: Vec<(u32, u32)> = Vec::new();
     loop {
         match searcher.next(Nanos(engine.now_ns())) {
             Step::Send(bytes) => {
-                open.push(engine.send(Aim { phase: Phase::Sizes, hop, flow: 0, bytes }, cancel)? as usize);
+                open.push((engine.send(Aim { phase: Phase::Sizes, hop, flow: 0, bytes }, cancel)?, bytes));
             }
             Step::Wait(until) => engine.run_until(until.as_ns(), cancel)?,
             Step::End(_) => break,
         }
         let now = Nanos(engine.now_ns());
-        open.retain(|&number| {
-            let probe = engine.probes()[number];
-            if probe.is_answered() {
-                searcher.note_answer(probe.bytes, now);
+        open.retain(|&(number, bytes)| {
+            let answer = engine.answer(number);
+            let is_answered = answer.is_some_and(|answer| !matches!(answer.kind, AnswerKind::TooLong(_)));
+            if is_answered {
+                searcher.note_answer(bytes, now);
             }
-            !probe.is_answered()
+            !is_answered
         });
     }
     engine.settle(cancel)

@@ -157,8 +157,7 @@ impl<T> Flight<T> {
     /// Returns the probes that are remembered, with their numbers.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (u64, &Sent<T>)> + Clone {
         let first = self.next - self.sent.len() as u64;
-        // Numbers from the end need a length.
-        (0..self.sent.len()).map(move |index| (first + index as u64, &self.sent[index]))
+        (first..self.next).map(move |number| (number, &self.sent[(number - first) as usize]))
     }
 
     /// Returns the open probes, oldest first.

@@ -72,7 +72,7 @@ impl Bench {
     /// The third byte of the address that answered each probe.
     fn answered(&self) -> Vec<Option<u8>> {
         let third = |from: IpAddr| if let IpAddr::V4(v4) = from { v4.octets()[2] } else { 0 };
-        self.engine.probes().iter().map(|p| p.answer.and_then(|a| a.from).map(third)).collect()
+        self.engine.probes().map(|p| p.answer.and_then(|a| a.from).map(third)).collect()
     }
 }
 

@@ -3,6 +3,7 @@
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 
+use bdp_model::link::checksum;
 use bdp_model::probes::ping::{PingMethod, PingRequest};
 use bdp_sys::random;
 use bdp_sys::stamp::{IcmpAccess, StampedSocket};
@@ -95,7 +96,7 @@ impl Carrier for Icmp {
         if !self.is_v6 {
             // For ICMPv6 the kernel computes it, as it covers the addresses.
             self.message[2..4].fill(0);
-            let sum = checksum(&self.message);
+            let sum = checksum::of(&self.message);
             self.message[2..4].copy_from_slice(&sum.to_be_bytes());
         }
         self.socket.send(&self.message)
@@ -114,29 +115,5 @@ impl Carrier for Icmp {
 
     fn stamped(&self) -> Option<&StampedSocket> {
         Some(&self.socket)
-    }
-}
-
-/// The Internet checksum (RFC 1071).
-fn checksum(bytes: &[u8]) -> u16 {
-    let words =
-        bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | pair.get(1).map_or(0, |&b| u32::from(b)));
-    let sum: u32 = words.sum();
-    let folded = (sum & 0xffff) + (sum >> 16);
-    !((folded & 0xffff) + (folded >> 16)) as u16
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_checksum_is_that_of_rfc_1071() {
-        // The example of section 3, and a message with its own checksum in it.
-        assert_eq!(checksum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]), !0xddf2);
-        let mut message = [8, 0, 0, 0, 0x12, 0x34, 0, 1, 0xab];
-        let sum = checksum(&message).to_be_bytes();
-        message[2..4].copy_from_slice(&sum);
-        assert_eq!(checksum(&message), 0);
     }
 }

@@ -12,7 +12,7 @@ use bdp_sys::socket::TcpOptions;
 use bdp_sys::{clock, process};
 
 use super::ledger::Ledger;
-use super::schedule::{SPIN_AFTER_NS, Schedule, may_spin, wait_exactly};
+use super::schedule::{SPIN_AFTER_NS, may_spin, schedule, wait_exactly};
 use bdp_flow::session::dial::failure;
 use bdp_flow::session::error::Result;
 
@@ -36,7 +36,8 @@ impl Connector {
     pub(super) fn run(&self, request: &PingRequest, ledger: &mut Ledger, stop: &AtomicBool) -> Result<()> {
         process::sharpen_timers();
         let spin_ns = if may_spin() { SPIN_AFTER_NS } else { 0 };
-        let schedule = Schedule::new(request, clock::monotonic_ns());
+        let schedule = schedule(request, clock::monotonic_ns());
+        let closed = schedule.times.is_none();
         let (mut turn, mut sent) = (0, 0);
         while let Some(due) = schedule.due(turn, sent, clock::monotonic_ns()) {
             // Made before its turn, so that only the handshake is timed.
@@ -52,12 +53,12 @@ impl Connector {
             let counts = sent >= request.warm_up;
             if counts {
                 if sent == request.warm_up {
-                    ledger.begin(if schedule.interval_ns == 0 { tried.started_ns } else { due });
+                    ledger.begin(if closed { tried.started_ns } else { due });
                 }
                 note(sent - request.warm_up, due, &tried, ledger)?;
             }
             (turn, sent) = (turn + 1, sent + 1);
-            while schedule.interval_ns > 0
+            while !closed
                 && let Some(missed) = schedule.due(turn, sent, tried.ended_ns)
                 && missed < tried.ended_ns
             {
@@ -66,7 +67,7 @@ impl Connector {
                 }
                 turn += 1;
             }
-            if schedule.interval_ns == 0 && tried.outcome.is_err() {
+            if closed && tried.outcome.is_err() {
                 // A refusal arrives at once, and a closed loop of them would be a flood.
                 std::thread::sleep(Duration::from_millis(10));
             }

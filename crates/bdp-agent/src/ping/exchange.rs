@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bdp_model::probes::flight::{Flight, Schedule, Sent, State};
 use bdp_model::probes::ping::{Fate, PingRequest};
 use bdp_sys::stamp::{Stamp, StampedSocket};
 use bdp_sys::{clock, process};
@@ -12,7 +13,7 @@ use bdp_wire::echo::FarStamps;
 
 use super::connect::fate_of;
 use super::ledger::{Ledger, Parts};
-use super::schedule::{SPIN_AFTER_NS, Schedule, sleep_before};
+use super::schedule::{SPIN_AFTER_NS, schedule, sleep_before};
 use bdp_flow::spin::Spin;
 
 /// Most probes in flight; beyond, the oldest is given up.
@@ -83,17 +84,6 @@ pub(super) struct Arrival {
     pub(super) far: Option<FarStamps>,
 }
 
-/// A probe in flight, or one that has come back.
-#[derive(Debug, Clone, Copy, Default)]
-struct Slot {
-    number: u64,
-    due_ns: u64,
-    sent_ns: u64,
-    left: Stamp,
-    is_settled: bool,
-    is_answered: bool,
-}
-
 /// Sends probes until the schedule ends, and waits for the last answers. On `stop` it ends at once; probes in flight
 /// then count as never sent.
 pub(super) fn run(
@@ -109,16 +99,15 @@ pub(super) fn run(
         ledger,
         warm_up: request.warm_up,
         patience_ns: request.patience.as_ns(),
-        slots: vec![Slot::default(); most as usize],
-        oldest: 0,
-        next: 0,
+        interval_ns: request.interval.as_ns(),
+        flight: Flight::remembering(most),
         answered: 0,
         rtt_min_ns: None,
         last_sent_ns: 0,
         held_ns: HELD_NS,
         is_away: false,
     };
-    exchange.run(carrier, &Schedule::new(request, clock::monotonic_ns()), stop)?;
+    exchange.run(carrier, &schedule(request, clock::monotonic_ns()), stop)?;
     if let Some(packets) = carrier.dropped() {
         ledger.drop_here(packets);
     }
@@ -129,11 +118,10 @@ struct Exchange<'a> {
     ledger: &'a mut Ledger,
     warm_up: u64,
     patience_ns: u64,
-    /// Slots by number, modulo their count, which is a power of two.
-    slots: Vec<Slot>,
-    /// The oldest probe that may be in flight, and the next to send.
-    oldest: u64,
-    next: u64,
+    /// Interval; 0 for a closed loop.
+    interval_ns: u64,
+    /// Probes, with this end's stamps of when they left.
+    flight: Flight<Stamp>,
     /// One more than the highest number that was answered.
     answered: u64,
     rtt_min_ns: Option<u64>,
@@ -146,14 +134,14 @@ struct Exchange<'a> {
 
 impl Exchange<'_> {
     fn run(&mut self, carrier: &mut dyn Carrier, schedule: &Schedule, stop: &AtomicBool) -> io::Result<()> {
-        let closed = schedule.interval_ns == 0;
+        let closed = self.interval_ns == 0;
         let mut spin = Spin::new(SPIN_AFTER_NS);
         let (mut turn, mut reads, mut was_held) = (0, 0, false);
         while !stop.load(Ordering::Relaxed) {
             let now = clock::monotonic_ns();
             self.expire(now);
-            let next_due = schedule.due(turn, self.next, now);
-            let is_waiting = self.oldest < self.next;
+            let next_due = schedule.due(turn, self.flight.next(), now);
+            let is_waiting = self.flight.open_count() > 0;
             if next_due.is_none() && !is_waiting {
                 return Ok(());
             }
@@ -167,9 +155,9 @@ impl Exchange<'_> {
                 }
             }
             reads = 0;
-            let is_held = due.is_some_and(|due| self.is_held(now - due, schedule.interval_ns, now));
+            let is_held = due.is_some_and(|due| self.is_held(now - due, now));
             if let Some(due) = due.filter(|_| !is_held) {
-                if !closed && (was_held || now - due > latest(schedule.interval_ns).0) {
+                if !closed && (was_held || now - due > latest(self.interval_ns).0) {
                     turn = self.leave_out(schedule, turn, now);
                     if was_held && self.is_enough_under_way() {
                         self.held_ns = (2 * self.held_ns).min(HELD_AT_MOST_NS);
@@ -189,7 +177,7 @@ impl Exchange<'_> {
             let wake = match next_due.filter(|_| may_send) {
                 Some(_) if is_held => HELD_SLEEP_NS,
                 Some(due) => sleep_before(due, now),
-                None => sleep_before(self.slot(self.oldest).sent_ns + self.patience_ns, now),
+                None => sleep_before(self.flight.deadline().unwrap_or(now), now),
             };
             if wake > 0 {
                 // Pending timestamps would end the wait at once.
@@ -227,13 +215,13 @@ impl Exchange<'_> {
 
     /// Skips the turns that passed too long ago, and returns the one that follows them.
     fn leave_out(&mut self, schedule: &Schedule, mut turn: u64, now: u64) -> u64 {
-        let (latest_ns, is_short) = latest(schedule.interval_ns);
+        let (latest_ns, is_short) = latest(self.interval_ns);
         // A request at a turn that this machine missed would have waited until now.
-        let (keep_ns, freed_ns) =
-            if is_short { (schedule.interval_ns, Some(now)) } else { (latest_ns, None) };
+        let (keep_ns, freed_ns) = if is_short { (self.interval_ns, Some(now)) } else { (latest_ns, None) };
         let due = |turn, next| schedule.due(turn, next, now).filter(|&due| now - due.min(now) > keep_ns);
-        while let Some(passed) = due(turn, self.next) {
-            if self.next > self.warm_up {
+        let sent = self.flight.next();
+        while let Some(passed) = due(turn, sent) {
+            if sent > self.warm_up {
                 self.ledger.leave_out(passed, freed_ns);
             }
             turn += 1;
@@ -243,24 +231,22 @@ impl Exchange<'_> {
 
     /// Probes in flight at the end count as never sent.
     fn take_back(&mut self) {
-        for number in self.oldest.max(self.warm_up)..self.next {
-            if !self.slot(number).is_settled {
-                self.ledger.take_back();
-            }
+        for _ in self.flight.open().filter(|&(number, _)| number >= self.warm_up) {
+            self.ledger.take_back();
         }
     }
 
     /// Whether a probe that is this late waits for answers in flight: these machines are slower than the schedule.
-    fn is_held(&self, late_ns: u64, interval_ns: u64, now: u64) -> bool {
-        (1..=SHORT_NS).contains(&interval_ns)
-            && late_ns > interval_ns
+    fn is_held(&self, late_ns: u64, now: u64) -> bool {
+        (1..=SHORT_NS).contains(&self.interval_ns)
+            && late_ns > self.interval_ns
             && self.is_enough_under_way()
             && now < self.last_sent_ns + self.held_ns.max(4 * self.rtt_min_ns.unwrap_or(0))
     }
 
     /// Whether as many probes are in flight as the path and the machines take without a queue.
     fn is_enough_under_way(&self) -> bool {
-        self.next - self.answered > self.rtt_min_ns.unwrap_or(0) / COST_NS
+        self.flight.next() - self.answered > self.rtt_min_ns.unwrap_or(0) / COST_NS
     }
 
     /// Returns when a received answer arrived: by its timestamp if it waited while a probe was sent.
@@ -274,22 +260,20 @@ impl Exchange<'_> {
         let now = clock::monotonic_ns();
         let came = now.saturating_sub(lain.unwrap_or(0));
         // If the clock was set meanwhile, its time is unusable.
-        if came > self.slots[arrival.number as usize & (self.slots.len() - 1)].sent_ns { came } else { now }
+        if self.flight.get(arrival.number).is_none_or(|sent| came > sent.sent_ns) { came } else { now }
     }
 
     /// Sends the next probe, and returns when.
     fn send(&mut self, carrier: &mut dyn Carrier, due_ns: u64) -> io::Result<u64> {
-        let number = self.next;
-        if number - self.oldest >= self.slots.len() as u64 {
-            self.give_up(clock::monotonic_ns());
+        if let Some(oldest) = self.flight.overdue() {
+            self.note(oldest, Fate::Lost, clock::monotonic_ns());
         }
-        self.next += 1;
-        if number == self.warm_up {
+        if self.flight.next() == self.warm_up {
             self.ledger.begin(due_ns);
         }
         let sent_ns = clock::monotonic_ns();
         (self.last_sent_ns, self.is_away) = (sent_ns, true);
-        *self.slot(number) = Slot { number, due_ns, sent_ns, ..Slot::default() };
+        let number = self.flight.send(due_ns, sent_ns, sent_ns + self.patience_ns, Stamp::default());
         if number >= self.warm_up {
             self.ledger.send(due_ns, sent_ns);
         }
@@ -306,91 +290,64 @@ impl Exchange<'_> {
 
     fn take_stamps(&mut self, carrier: &mut dyn Carrier) {
         while let Some((number, stamp)) = carrier.sent_stamp() {
-            let slots = self.slots.len() as u64;
-            // The kernel counts in 32 bits, and the slots are fewer.
-            let slot = &mut self.slots[(u64::from(number) & (slots - 1)) as usize];
-            if slot.number as u32 == number {
-                slot.left = Stamp {
-                    kernel_ns: stamp.kernel_ns.or(slot.left.kernel_ns),
-                    device_ns: stamp.device_ns.or(slot.left.device_ns),
-                };
+            // The kernel counts in 32 bits, and fewer probes are remembered.
+            let Some(last) = self.flight.next().checked_sub(1) else { continue };
+            let number = last.checked_sub((last as u32).wrapping_sub(number).into());
+            if let Some(Sent { of_kind: left, .. }) = number.and_then(|number| self.flight.get_mut(number)) {
+                left.kernel_ns = stamp.kernel_ns.or(left.kernel_ns);
+                left.device_ns = stamp.device_ns.or(left.device_ns);
             }
         }
     }
 
     fn settle(&mut self, arrival: &Arrival, at_ns: u64) {
-        let slot = *self.slot(arrival.number);
-        if slot.number == arrival.number && arrival.number < self.next {
-            let rtt_ns = at_ns.saturating_sub(slot.sent_ns);
-            self.answered = self.answered.max(arrival.number + 1);
-            self.held_ns = HELD_NS;
-            self.rtt_min_ns = Some(self.rtt_min_ns.map_or(rtt_ns, |least| least.min(rtt_ns)));
-        }
-        if slot.number != arrival.number || arrival.number >= self.next || arrival.number < self.warm_up {
-            // From the warm-up, or older than all that are remembered.
-            if slot.number == arrival.number {
-                self.slot(arrival.number).is_settled = true;
-            }
+        // Older than all that are remembered, or never sent.
+        let Some(&Sent { sent_ns, state, of_kind: left, .. }) = self.flight.get(arrival.number) else {
             return;
-        }
-        if slot.is_settled {
-            // An answer after its time limit was lost, and is not a duplicate.
-            if slot.is_answered {
-                self.ledger.repeat();
-            }
-            return;
-        }
-        let rtt_ns = at_ns.saturating_sub(slot.sent_ns);
+        };
+        let rtt_ns = at_ns.saturating_sub(sent_ns);
+        self.answered = self.answered.max(arrival.number + 1);
+        self.held_ns = HELD_NS;
+        self.rtt_min_ns = Some(self.rtt_min_ns.map_or(rtt_ns, |least| least.min(rtt_ns)));
         self.note(arrival.number, Fate::Answered(rtt_ns), at_ns);
-        let device = slot.left.device_ns.zip(arrival.stamp.device_ns);
-        let kernel = slot.left.kernel_ns.zip(arrival.stamp.kernel_ns);
+        if arrival.number < self.warm_up || state == State::Closed {
+            // An answer after its time limit was lost, and is not a duplicate.
+            return;
+        }
+        if state == State::Answered {
+            self.ledger.repeat();
+            return;
+        }
+        let device = left.device_ns.zip(arrival.stamp.device_ns);
+        let kernel = left.kernel_ns.zip(arrival.stamp.kernel_ns);
         let parts = parts(rtt_ns, device.or(kernel), arrival.far);
         self.ledger.share(Parts { by_device: device.is_some(), ..parts });
     }
 
     /// Gives up probes older than the time limit.
     fn expire(&mut self, now: u64) {
-        while self.oldest < self.next {
-            let slot = *self.slot(self.oldest);
-            if !slot.is_settled {
-                if now < slot.sent_ns + self.patience_ns {
-                    return;
-                }
-                self.note(self.oldest, Fate::Lost, now);
-            }
-            self.oldest += 1;
+        while let Some(number) = self.flight.expired(now) {
+            self.note(number, Fate::Lost, now);
         }
-    }
-
-    fn give_up(&mut self, now: u64) {
-        if !self.slot(self.oldest).is_settled {
-            self.note(self.oldest, Fate::Lost, now);
-        }
-        self.oldest += 1;
     }
 
     /// Fails the probe that a socket error belongs to: an earlier one, presumably the oldest.
     fn fail_oldest(&mut self, error: &io::Error) -> io::Result<()> {
         refuse_end(error)?;
         self.expire(clock::monotonic_ns());
-        if self.oldest < self.next {
-            self.note(self.oldest, fate_of(error), clock::monotonic_ns());
+        if let Some(oldest) = self.flight.oldest() {
+            self.note(oldest, fate_of(error), clock::monotonic_ns());
         }
         Ok(())
     }
 
+    /// Notes the fate of a probe, if it was open.
     fn note(&mut self, number: u64, fate: Fate, now: u64) {
-        let Slot { due_ns, sent_ns, .. } = *self.slot(number);
-        let slot = self.slot(number);
-        (slot.is_settled, slot.is_answered) = (true, matches!(fate, Fate::Answered(_)));
+        let state = if matches!(fate, Fate::Answered(_)) { State::Answered } else { State::Closed };
+        let Some(&mut Sent { due_ns, sent_ns, .. }) = self.flight.settle(number, state) else { return };
         if let Some(counted) = number.checked_sub(self.warm_up) {
             self.ledger.settle(counted, due_ns, sent_ns, fate, now);
         }
-    }
-
-    fn slot(&mut self, number: u64) -> &mut Slot {
-        let last = self.slots.len() as u64 - 1;
-        &mut self.slots[(number & last) as usize]
     }
 }
 

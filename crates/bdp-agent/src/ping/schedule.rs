@@ -3,7 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bdp_model::probes::ProbeTimes;
+use bdp_model::probes::flight::Schedule;
 use bdp_model::probes::ping::PingRequest;
+use bdp_model::units::Nanos;
 use bdp_sys::{clock, process};
 
 use bdp_flow::pause::stop_check_ns;
@@ -13,41 +16,15 @@ const SPIN_BEFORE_NS: u64 = 80_000;
 /// How long to spin after a send, in case the answer arrives.
 pub(super) const SPIN_AFTER_NS: u64 = 50_000;
 
-/// The turns of a request.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Schedule {
-    /// When the first probe is due, including warm-up.
-    pub(super) start_ns: u64,
-    /// Interval; 0 for a closed loop.
-    pub(super) interval_ns: u64,
-    /// Number of probes, including warm-up.
-    probes: Option<u64>,
-    /// End of the schedule: no probe is sent from then on.
-    end_ns: Option<u64>,
-}
-
-impl Schedule {
-    /// Creates a schedule that starts at a moment.
-    pub(super) fn new(request: &PingRequest, start_ns: u64) -> Self {
-        let interval_ns = request.interval.as_ns();
-        let warm_up_ns = interval_ns * request.warm_up;
-        Self {
-            start_ns,
-            interval_ns,
-            probes: request.count.map(|count| count.saturating_add(request.warm_up)),
-            end_ns: request.duration.map(|duration| start_ns + warm_up_ns + duration.as_ns()),
-        }
-    }
-
-    /// Returns when a turn is due, given the number of probes sent and the time `now`; `None` if the schedule has
-    /// ended. A skipped turn sent nothing, and another replaces it.
-    pub(super) fn due(&self, turn: u64, sent: u64, now_ns: u64) -> Option<u64> {
-        let due = match self.interval_ns {
-            0 => now_ns,
-            interval => self.start_ns + turn * interval,
-        };
-        let in_count = self.probes.is_none_or(|probes| sent < probes);
-        (in_count && self.end_ns.is_none_or(|end| due < end)).then_some(due)
+/// Returns the schedule of a request that starts at a moment, including warm-up.
+pub(super) fn schedule(request: &PingRequest, start_ns: u64) -> Schedule {
+    let interval_ns = request.interval.as_ns();
+    let end_ns = |duration: Nanos| start_ns + interval_ns * request.warm_up + duration.as_ns();
+    Schedule {
+        start_ns,
+        times: (interval_ns > 0).then(|| ProbeTimes::within(0, interval_ns, 0)),
+        count: request.count.map(|count| count.saturating_add(request.warm_up)),
+        end_ns: request.duration.map_or(u64::MAX, end_ns),
     }
 }
 

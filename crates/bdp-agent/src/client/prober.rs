@@ -12,12 +12,12 @@ use std::time::Duration;
 
 use bdp_model::probes::flight::{Patience, ProbeFlow, Schedule};
 use bdp_model::probes::one_way::{ClockOffset, ClockSkew, EachWay, Exchange};
-use bdp_model::probes::{ProbeOutcome, ProbePoint, ProbeSeries, ProbeTimes};
+use bdp_model::probes::{ProbeOutcome, ProbeSeries, ProbeTimes};
 use bdp_model::units::Nanos;
 use bdp_sys::poll::{is_wait, wait_readable};
 use bdp_sys::stamp::{Stamp, StampedSocket};
 use bdp_sys::{clock, process};
-use bdp_wire::control::ProbeSample;
+use bdp_wire::control::{ProbeSample, Probed};
 use bdp_wire::echo::{ECHO_BYTES, Echo, FarStamps};
 use bdp_wire::session::{Key, PROBE_BYTES, Probe};
 
@@ -118,55 +118,34 @@ impl Prober {
         self.outcomes(within).iter().any(|outcome| matches!(outcome, ProbeOutcome::Answered(_)))
     }
 
-    /// Returns how long to wait for a probe's answer: twice the longest round trip so far, within bounds.
-    pub(super) fn patience_ns(&self) -> u64 {
-        patience_ns(&lock(&self.shared.probes))
+    fn exchanges(&self) -> Vec<Exchange> {
+        lock(&self.shared.probes).iter().filter_map(Sent::exchange).collect()
     }
-
-    /// Whether every probe sent before a moment has come back.
-    pub(super) fn is_complete(&self, until_ns: u64) -> bool {
-        let is_settled = |sample: &ProbeSample| sample.rtt_ns.is_some() || sample.failed;
-        lock(&self.shared.probes)
-            .iter()
-            .all(|Sent { sample, .. }| sample.counts_from_ns() >= until_ns || is_settled(sample))
-    }
-}
-
-fn patience_ns(probes: &[Sent]) -> u64 {
-    let longest = probes.iter().filter_map(|sent| sent.sample.rtt_ns).max().unwrap_or(0);
-    longest.saturating_mul(2).clamp(PATIENCE_NS.start, PATIENCE_NS.end)
 }
 
 impl Probes for Prober {
-    /// Recent ones without an answer are in flight: an answer may yet come.
-    fn outcomes(&self, sent_within: &Range<u64>) -> Vec<ProbeOutcome> {
-        outcomes(&lock(&self.shared.probes), sent_within, clock::monotonic_ns())
+    fn probed(&self) -> Probed {
+        probed(&lock(&self.shared.probes), clock::monotonic_ns())
+    }
+
+    fn patience(&self) -> Nanos {
+        patience(&self.probed())
     }
 
     fn series(&self, since_ns: u64) -> ProbeSeries {
-        let (probes, now) = (lock(&self.shared.probes).clone(), clock::monotonic_ns());
-        let patience_ns = patience_ns(&probes);
-        let exchanges: Vec<Exchange> = probes.iter().filter_map(Sent::exchange).collect();
-        let clocks = ClockOffset::of(&exchanges);
-        let skew = ClockSkew::of(&exchanges);
-        let since = |at_ns: u64| at_ns.wrapping_sub(since_ns) as i64;
-        let point = |sent: &Sent| {
+        let (all, now) = (lock(&self.shared.probes).clone(), clock::monotonic_ns());
+        let probed = probed(&all, now);
+        let mut series = probed.series(since_ns, patience(&probed));
+        let exchanges: Vec<Exchange> = all.iter().filter_map(Sent::exchange).collect();
+        let (clocks, skew) = (ClockOffset::of(&exchanges), ClockSkew::of(&exchanges));
+        for (point, sent) in series.points.iter_mut().zip(&all) {
             let ways = sent.exchange().zip(clocks).map(|(exchange, clocks)| exchange.delays_ns(clocks, skew));
-            let ProbeSample { due_at_ns, sent_at_ns, .. } = sent.sample;
-            ProbePoint {
-                due_ns: since(due_at_ns),
-                sent_ns: since(sent_at_ns),
-                outcome: sent.sample.outcome(now, Nanos(patience_ns)),
-                echoed: None,
-                there_ns: ways.map(|(there, _)| there),
-                back_ns: ways.map(|(_, back)| back),
-                // A late send was delayed by this host.
-                host_ns: sent
-                    .host_ns()
-                    .map(|ns| ns + sent_at_ns.saturating_sub(sent.sample.counts_from_ns())),
-            }
-        };
-        ProbeSeries { counted_ns: None, points: probes.iter().map(point).collect() }
+            (point.there_ns, point.back_ns) = ways.unzip();
+            // A late send was delayed by this host.
+            let late_ns = sent.sample.sent_at_ns.saturating_sub(sent.sample.counts_from_ns());
+            point.host_ns = sent.host_ns().map(|ns| ns + late_ns);
+        }
+        series
     }
 
     fn each_way(&self, sent_within: &Range<u64>) -> Option<EachWay> {
@@ -184,26 +163,16 @@ impl Probes for Prober {
             self.outcomes(sent_within).into_iter().filter_map(ProbeOutcome::rtt_ns).collect();
         bdp_model::statistics::responsiveness_rpm(&mut round_trips_ns)
     }
-
-    fn last_ns(&self) -> Option<u64> {
-        lock(&self.shared.probes).iter().rev().find_map(|sent| sent.sample.rtt_ns)
-    }
-
-    fn smallest_ns(&self) -> Option<u64> {
-        lock(&self.shared.probes).iter().filter_map(|sent| sent.sample.rtt_ns).min()
-    }
 }
 
-impl Prober {
-    fn exchanges(&self) -> Vec<Exchange> {
-        lock(&self.shared.probes).iter().filter_map(Sent::exchange).collect()
-    }
+fn probed(all: &[Sent], awaited_until_ns: u64) -> Probed {
+    Probed { probes: all.iter().map(|sent| sent.sample).collect(), awaited_until_ns }
 }
 
-fn outcomes(probes: &[Sent], sent_within: &Range<u64>, awaited_until_ns: u64) -> Vec<ProbeOutcome> {
-    let patience_ns = patience_ns(probes);
-    let these = probes.iter().filter(|sent| sent_within.contains(&sent.sample.counts_from_ns()));
-    these.map(|sent| sent.sample.outcome(awaited_until_ns, Nanos(patience_ns))).collect()
+/// How long an answer is awaited: twice the longest round trip so far, within bounds.
+fn patience(probed: &Probed) -> Nanos {
+    let longest = probed.round_trips_ns().max().unwrap_or(0);
+    Nanos(longest.saturating_mul(2).clamp(PATIENCE_NS.start, PATIENCE_NS.end))
 }
 
 impl Drop for Prober {
@@ -384,6 +353,11 @@ mod tests {
             left_unix_ns: None,
             back: Back::default(),
         }
+    }
+
+    fn outcomes(all: &[Sent], within: &Range<u64>, awaited_until_ns: u64) -> Vec<ProbeOutcome> {
+        let probed = probed(all, awaited_until_ns);
+        probed.outcomes(within, patience(&probed)).collect()
     }
 
     #[test]

@@ -289,7 +289,7 @@ impl Session {
         let since = Instant::now();
         let Some(prober) = &self.prober else { return Ok(()) };
         // Also covers a queue that delays answers longer than any path does.
-        let patience = || patience.max(Duration::from_nanos(prober.patience_ns()));
+        let patience = || patience.max(prober.patience().to_duration());
         while since.elapsed() < patience() && !prober.is_complete(until_ns) {
             std::thread::sleep(Duration::from_millis(5));
             reporter.check_cancel()?;

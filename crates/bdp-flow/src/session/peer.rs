@@ -12,8 +12,9 @@ use bdp_model::measurement::{Direction, DirectionResult, HostFacts, MeasureReque
 use bdp_model::probes::one_way::{ClockOffset, ClockSkew, EachWay};
 use bdp_model::probes::{ProbeOutcome, ProbeSeries};
 use bdp_model::record::RttSummary;
+use bdp_model::units::Nanos;
 use bdp_sys::tcp_info::TcpInfo;
-use bdp_wire::control::{Received, Sent};
+use bdp_wire::control::{ProbeSample, Probed, Received, Sent};
 
 use super::error::{Result, SessionError};
 use super::reporter::Reporter;
@@ -162,17 +163,37 @@ pub trait ForeignProber: Send + Sync {
 
 /// Measures round trips during flows.
 pub trait Probes {
+    /// Returns all probes so far: recent ones without an answer are in flight.
+    fn probed(&self) -> Probed;
+
+    /// Returns how long an answer is awaited.
+    fn patience(&self) -> Nanos;
+
     /// Returns the latest round trip.
-    fn last_ns(&self) -> Option<u64>;
+    fn last_ns(&self) -> Option<u64> {
+        self.probed().round_trips_ns().last()
+    }
 
     /// Returns the smallest round trip.
-    fn smallest_ns(&self) -> Option<u64>;
+    fn smallest_ns(&self) -> Option<u64> {
+        self.probed().round_trips_ns().min()
+    }
 
     /// Returns the fate of probes that count within a time span (monotonic, nanoseconds).
-    fn outcomes(&self, sent_within: &Range<u64>) -> Vec<ProbeOutcome>;
+    fn outcomes(&self, sent_within: &Range<u64>) -> Vec<ProbeOutcome> {
+        self.probed().outcomes(sent_within, self.patience()).collect()
+    }
 
     /// Returns all probes so far, with times since a moment (monotonic, nanoseconds).
-    fn series(&self, since_ns: u64) -> ProbeSeries;
+    fn series(&self, since_ns: u64) -> ProbeSeries {
+        self.probed().series(since_ns, self.patience())
+    }
+
+    /// Whether every probe that counts before a moment has been answered, or has failed.
+    fn is_complete(&self, until_ns: u64) -> bool {
+        let is_open = |probe: &ProbeSample| probe.rtt_ns.is_none() && !probe.failed;
+        !self.probed().probes.iter().any(|probe| probe.counts_from_ns() < until_ns && is_open(probe))
+    }
 
     /// Returns one-way delays of these probes, each way; `None` if the other end gave no times.
     fn each_way(&self, _sent_within: &Range<u64>) -> Option<EachWay> {

@@ -1,7 +1,6 @@
 //! Round trips of a server that answers no probes, measured by handshakes.
 
 use std::net::SocketAddr;
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -11,8 +10,8 @@ use bdp_flow::lock::lock;
 use bdp_flow::probe_flow;
 use bdp_flow::session::error::SessionError;
 use bdp_flow::session::peer::Probes;
+use bdp_model::probes::ProbeTimes;
 use bdp_model::probes::flight::Schedule;
-use bdp_model::probes::{ProbeOutcome, ProbeSeries, ProbeTimes};
 use bdp_model::units::Nanos;
 use bdp_sys::{clock, process};
 use bdp_wire::control::{ProbeSample, Probed};
@@ -50,40 +49,24 @@ impl Prober {
         Ok(Self { probes, stop })
     }
 
-    fn probed(&self) -> Probed {
-        Probed { probes: lock(&self.probes).clone(), awaited_until_ns: clock::monotonic_ns() }
-    }
-
     /// Waits for late answers to handshakes sent before a moment: a second, or twice the longest round trip so far.
     pub(super) fn await_answers(&self, until_ns: u64, cancel: &AtomicBool) {
         let since = Instant::now();
-        let longest = || lock(&self.probes).iter().filter_map(|probe| probe.rtt_ns).max().unwrap_or(0);
+        let longest = || self.probed().round_trips_ns().max().unwrap_or(0);
         let patience = || PATIENCE.to_duration().min(LATE.max(Duration::from_nanos(2 * longest())));
-        let is_open = |probe: &ProbeSample| probe.rtt_ns.is_none() && !probe.failed;
-        while lock(&self.probes).iter().any(|probe| probe.sent_at_ns < until_ns && is_open(probe))
-            && since.elapsed() < patience()
-            && !cancel.load(Ordering::Relaxed)
-        {
+        while !self.is_complete(until_ns) && since.elapsed() < patience() && !cancel.load(Ordering::Relaxed) {
             std::thread::sleep(LOOK);
         }
     }
 }
 
 impl Probes for Prober {
-    fn last_ns(&self) -> Option<u64> {
-        lock(&self.probes).iter().rev().find_map(|probe| probe.rtt_ns)
+    fn probed(&self) -> Probed {
+        Probed { probes: lock(&self.probes).clone(), awaited_until_ns: clock::monotonic_ns() }
     }
 
-    fn smallest_ns(&self) -> Option<u64> {
-        lock(&self.probes).iter().filter_map(|probe| probe.rtt_ns).min()
-    }
-
-    fn outcomes(&self, sent_within: &Range<u64>) -> Vec<ProbeOutcome> {
-        self.probed().outcomes(sent_within, PATIENCE).collect()
-    }
-
-    fn series(&self, since_ns: u64) -> ProbeSeries {
-        self.probed().series(since_ns, PATIENCE)
+    fn patience(&self) -> Nanos {
+        PATIENCE
     }
 }
 

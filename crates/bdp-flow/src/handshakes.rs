@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 
-use bdp_model::probes::flight::{Patience, ProbeFlow, Schedule};
+use bdp_model::probes::flight::{ProbeFlow, Schedule};
 use bdp_model::units::Nanos;
 use bdp_sys::clock;
 use bdp_sys::handshake::{Handshake, UnderWay};
@@ -31,8 +31,8 @@ pub fn run(
     stop: &AtomicBool,
     note: &mut dyn FnMut(u64, ProbeSample),
 ) -> Result<()> {
-    let (start_ns, patience_ns) = (schedule.start_ns, patience.as_ns());
-    let flow = ProbeFlow::new(schedule, Patience::Each(patience_ns), patience_ns, most);
+    let start_ns = schedule.start_ns;
+    let flow = ProbeFlow::new(schedule, patience.as_ns(), None, most);
     let (poll, ready, under_way) = (Poll::new()?, Vec::new(), BTreeMap::new());
     probe_flow::run(&mut Handshakes { to, poll, ready, under_way, note }, flow, start_ns, stop).map(drop)
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bdp_model::case::ProbeKind;
 use bdp_model::probes::ProbeTimes;
-use bdp_model::probes::flight::{Patience, ProbeFlow, Schedule};
+use bdp_model::probes::flight::{ProbeFlow, Schedule};
 use bdp_sys::poll::wait_readable;
 use bdp_sys::socket::TcpOptions;
 use bdp_sys::{clock, process};
@@ -117,10 +117,9 @@ fn send_datagrams(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed> {
         return Ok(Probed::default());
     }
     let start = clock::monotonic_ns();
-    let schedule = schedule(order, start);
-    let patience_ns = order.patience.as_ns();
-    let patience = Patience::Until(schedule.end_ns + patience_ns);
-    let flow = ProbeFlow::new(schedule, patience, patience_ns, usize::MAX);
+    let (schedule, patience_ns) = (schedule(order, start), order.patience.as_ns());
+    let until_ns = schedule.end_ns + patience_ns;
+    let flow = ProbeFlow::new(schedule, patience_ns, Some(until_ns), usize::MAX);
     let mut datagrams = Datagrams { socket, probes: Vec::new() };
     let awaited_until_ns = probe_flow::run(&mut datagrams, flow, start, stop)?;
     Ok(Probed { probes: datagrams.probes, awaited_until_ns })

@@ -54,9 +54,9 @@ pub fn run(carrier: &mut dyn Carrier, mut flow: ProbeFlow, start_ns: u64, stop: 
         }
         match flow.step(now, stop.load(Ordering::Relaxed)) {
             Step::End => return Ok(now),
-            Step::Send(due) => {
-                let (sent, failed) = carrier.send(flow.next(), now)?;
-                let number = flow.send(due, sent, failed);
+            Step::Send(number, due) => {
+                let (sent, failed) = carrier.send(number, now)?;
+                flow.send(due, sent, failed);
                 carrier.note(number, ProbeSample { failed, ..ProbeSample::sent(due, sent) });
             }
             Step::Wait(until) => {

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use bdp_model::probes::flight::{Patience, ProbeFlow, Schedule};
+use bdp_model::probes::flight::{ProbeFlow, Schedule};
 use bdp_model::probes::one_way::{ClockOffset, ClockSkew, EachWay, Exchange};
 use bdp_model::probes::{ProbeOutcome, ProbeSeries, ProbeTimes};
 use bdp_model::units::Nanos;
@@ -198,16 +198,17 @@ struct OnThread {
 impl OnThread {
     fn run(mut self) {
         process::sharpen_timers();
-        if let Transport::Udp(socket) = &mut self.transport {
-            // Without kernel timestamps, a host's part of a round trip remains unknown.
-            let _ = socket.ask_stamps();
-        }
+        // Without kernel timestamps, a host's part of a round trip remains unknown.
+        let _ = match &mut self.transport {
+            Transport::Udp(socket) => socket.ask_stamps().is_ok(),
+            Transport::Tcp(stream) => stream.set_read_timeout(Some(Duration::from_secs(1))).is_ok(),
+        };
         // The server chose the session key, from which the times follow.
         let seed = self.key.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
         let start_ns = clock::monotonic_ns();
         let times = Some(ProbeTimes::new(seed, INTERVAL_NS));
         let schedule = Schedule { start_ns, times, count: None, end_ns: u64::MAX };
-        let flow = ProbeFlow::new(schedule, Patience::Until(u64::MAX), 0, usize::MAX);
+        let flow = ProbeFlow::new(schedule, 0, Some(u64::MAX), usize::MAX);
         let shared = Arc::clone(&self.shared);
         // No kind of error ends it: each shows as probes without an answer.
         let _ = probe_flow::run(&mut self, flow, start_ns, &shared.stop);
@@ -289,51 +290,29 @@ impl Transport {
 
     /// Returns the next probe that comes back in time.
     fn receive(&mut self, wait_ns: u64) -> Option<Answer> {
-        // What woke this thread may already be gone.
-        let wait = Duration::from_millis(5);
         let mut room = [0; ECHO_BYTES + 1];
-        match self {
+        let received = match self {
             Self::Udp(socket) => {
                 socket.wait(wait_ns);
-                match socket.receive(&mut room) {
-                    Ok((length, stamp)) => Answer::of_datagram(&room[..length], stamp),
-                    Err(e) => {
-                        pause_unless_waited(&e, wait);
-                        None
-                    }
-                }
+                socket.receive(&mut room).map(|(length, stamp)| Answer::of_datagram(&room[..length], stamp))
             }
             Self::Tcp(stream) => {
                 // A socket's own deadline is rounded up to the kernel's tick, 4 ms on many: the next probe would be sent so late.
                 if !wait_readable(stream.as_fd(), wait_ns).unwrap_or(true) {
                     return None;
                 }
-                stream.set_read_timeout(Some(wait)).ok()?;
                 // A probe is one segment: its first byte arrives with its last.
-                match stream.peek(&mut room[..1]) {
-                    Ok(1..) => {
-                        stream.set_read_timeout(Some(Duration::from_secs(1))).ok()?;
-                        stream.read_exact(&mut room[..PROBE_BYTES]).ok()?;
-                        Answer::of_connection(&room[..PROBE_BYTES])
-                    }
-                    Ok(0) => {
-                        std::thread::sleep(wait);
-                        None
-                    }
-                    Err(e) => {
-                        pause_unless_waited(&e, wait);
-                        None
-                    }
-                }
+                let message = &mut room[..PROBE_BYTES];
+                stream.read_exact(message).map(|()| Answer::of_connection(message))
             }
-        }
-    }
-}
-
-/// Prevents an error that returns immediately (an ICMP refusal, a reset) from causing a busy loop.
-fn pause_unless_waited(error: &std::io::Error, wait: Duration) {
-    if !is_wait(error) {
-        std::thread::sleep(wait.min(Duration::from_millis(10)));
+        };
+        received.unwrap_or_else(|error| {
+            // An error that returns at once (an ICMP refusal, a reset) must not cause a busy loop.
+            if !is_wait(&error) {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            None
+        })
     }
 }
 

@@ -179,7 +179,7 @@ impl Engine {
             if cancel.load(Ordering::Relaxed) {
                 return Err(SessionError::Cancelled);
             }
-            let next = self.flight.deadline().map_or(moment_ns, |until| until.min(moment_ns));
+            let next = self.flight.oldest().map_or(moment_ns, |(_, until)| until.min(moment_ns));
             let wait_ns = next.saturating_sub(now).clamp(1, stop_check_ns());
             let mut descriptors = Vec::new();
             self.prober.descriptors(&mut descriptors);

@@ -100,6 +100,7 @@ pub(super) fn run(
         warm_up: request.warm_up,
         patience_ns: request.patience.as_ns(),
         interval_ns: request.interval.as_ns(),
+        most,
         flight: Flight::remembering(most),
         answered: 0,
         rtt_min_ns: None,
@@ -120,7 +121,8 @@ struct Exchange<'a> {
     patience_ns: u64,
     /// Interval; 0 for a closed loop.
     interval_ns: u64,
-    /// Probes, with this end's stamps of when they left.
+    /// Probes, at most so many, with this end's stamps of when they left.
+    most: u64,
     flight: Flight<Stamp>,
     /// One more than the highest number that was answered.
     answered: u64,
@@ -177,7 +179,7 @@ impl Exchange<'_> {
             let wake = match next_due.filter(|_| may_send) {
                 Some(_) if is_held => HELD_SLEEP_NS,
                 Some(due) => sleep_before(due, now),
-                None => sleep_before(self.flight.deadline().unwrap_or(now), now),
+                None => sleep_before(self.flight.oldest().map_or(now, |(_, until)| until), now),
             };
             if wake > 0 {
                 // Pending timestamps would end the wait at once.
@@ -265,7 +267,9 @@ impl Exchange<'_> {
 
     /// Sends the next probe, and returns when.
     fn send(&mut self, carrier: &mut dyn Carrier, due_ns: u64) -> io::Result<u64> {
-        if let Some(oldest) = self.flight.overdue() {
+        if let Some((oldest, _)) = self.flight.oldest()
+            && self.flight.next() - oldest >= self.most
+        {
             self.note(oldest, Fate::Lost, clock::monotonic_ns());
         }
         if self.flight.next() == self.warm_up {
@@ -335,7 +339,7 @@ impl Exchange<'_> {
     fn fail_oldest(&mut self, error: &io::Error) -> io::Result<()> {
         refuse_end(error)?;
         self.expire(clock::monotonic_ns());
-        if let Some(oldest) = self.flight.oldest() {
+        if let Some((oldest, _)) = self.flight.oldest() {
             self.note(oldest, fate_of(error), clock::monotonic_ns());
         }
         Ok(())

@@ -94,8 +94,7 @@ impl<T> Flight<T> {
         self.open
     }
 
-    /// Notes a probe that is sent now, and returns its number. Forgets the oldest if there are too many: an open one
-    /// must be settled before ([`Flight::overdue`]).
+    /// Notes a probe that is sent now, and returns its number. Forgets the oldest if there are too many.
     pub fn send(&mut self, due_ns: u64, sent_ns: u64, until_ns: u64, of_kind: T) -> u64 {
         if self.sent.len() as u64 >= self.most {
             self.sent.pop_front();
@@ -104,11 +103,6 @@ impl<T> Flight<T> {
         self.open += 1;
         self.next += 1;
         self.next - 1
-    }
-
-    /// Returns the oldest open probe if it must be given up before the next is sent.
-    pub fn overdue(&mut self) -> Option<u64> {
-        self.oldest().filter(|&number| self.next - number >= self.most)
     }
 
     /// Returns a probe, if it is remembered.
@@ -135,23 +129,21 @@ impl<T> Flight<T> {
         Some(sent)
     }
 
-    /// Returns the oldest open probe.
-    pub fn oldest(&mut self) -> Option<u64> {
-        while self.oldest < self.next && self.get(self.oldest).is_none_or(|sent| sent.state != State::Open) {
-            self.oldest += 1;
+    /// Returns the oldest open probe, with the time at which it is given up. If it is this flight's `most` behind the
+    /// next, it must be settled before that is sent.
+    pub fn oldest(&mut self) -> Option<(u64, u64)> {
+        while self.oldest < self.next {
+            match self.get(self.oldest) {
+                Some(sent) if sent.state == State::Open => return Some((self.oldest, sent.until_ns)),
+                _ => self.oldest += 1,
+            }
         }
-        Some(self.oldest).filter(|&oldest| oldest < self.next)
-    }
-
-    /// Returns when the oldest open probe is given up.
-    pub fn deadline(&mut self) -> Option<u64> {
-        let oldest = self.oldest()?;
-        self.get(oldest).map(|sent| sent.until_ns)
+        None
     }
 
     /// Returns the oldest open probe if its time is over. Probes are given up in the order in which they were sent.
     pub fn expired(&mut self, now_ns: u64) -> Option<u64> {
-        self.deadline().filter(|&until| now_ns >= until).and(self.oldest())
+        self.oldest().filter(|&(_, until_ns)| now_ns >= until_ns).map(|(number, _)| number)
     }
 
     /// Returns the probes that are remembered, with their numbers.
@@ -166,20 +158,11 @@ impl<T> Flight<T> {
     }
 }
 
-/// When the answers of a probe flow are no longer awaited.
-#[derive(Debug, Clone, Copy)]
-pub enum Patience {
-    /// This long after each probe.
-    Each(u64),
-    /// At the same time for all.
-    Until(u64),
-}
-
 /// What a probe flow does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// It sends the next probe, which was due at this time.
-    Send(u64),
+    /// It sends the probe of this number, which was due at this time.
+    Send(u64, u64),
     /// It waits for answers until this time.
     Wait(u64),
     /// It is over.
@@ -190,10 +173,8 @@ pub enum Step {
 #[derive(Debug)]
 pub struct ProbeFlow {
     schedule: Schedule,
-    patience: Patience,
-    /// Longest wait for answers after a stop.
-    grace_ns: u64,
-    /// Most open probes. If there are so many, a turn waits, and counts from when it was due.
+    patience_ns: u64,
+    until_ns: Option<u64>,
     most: usize,
     flight: Flight<()>,
     longest_ns: u64,
@@ -201,56 +182,47 @@ pub struct ProbeFlow {
 }
 
 impl ProbeFlow {
-    /// Creates a probe flow.
-    pub fn new(schedule: Schedule, patience: Patience, grace_ns: u64, most: usize) -> Self {
+    /// Creates a probe flow. Each answer is awaited for `patience_ns`, or all of them until the same time; after a
+    /// stop at most for `patience_ns`. If `most` probes are open, a turn waits, and counts from when it was due.
+    pub fn new(schedule: Schedule, patience_ns: u64, until_ns: Option<u64>, most: usize) -> Self {
         let (flight, longest_ns, stopped_until_ns) = (Flight::default(), 0, None);
-        Self { schedule, patience, grace_ns, most, flight, longest_ns, stopped_until_ns }
+        Self { schedule, patience_ns, until_ns, most, flight, longest_ns, stopped_until_ns }
     }
 
     /// Gives up the next probe whose time is over, and returns its number.
     pub fn give_up(&mut self, now_ns: u64) -> Option<u64> {
         let number = self.flight.expired(now_ns)?;
-        self.flight.settle(number, State::Closed);
-        Some(number)
+        self.flight.settle(number, State::Closed).map(|_| number)
     }
 
     /// Returns what to do now. Once stopped it sends nothing more, and open probes get twice the longest round trip
     /// so far: the queue may have grown since.
     pub fn step(&mut self, now_ns: u64, is_stopped: bool) -> Step {
         if is_stopped {
-            let rest_ns = (2 * self.longest_ns).min(self.grace_ns);
+            let rest_ns = (2 * self.longest_ns).min(self.patience_ns);
             self.stopped_until_ns.get_or_insert(now_ns + rest_ns);
         }
-        let (next, stopped_until_ns) = (self.flight.next(), self.stopped_until_ns);
-        let due = self.schedule.due(next, next, now_ns).filter(|_| stopped_until_ns.is_none());
-        if due.is_none() && (self.flight.open == 0 || stopped_until_ns.is_some_and(|until| now_ns >= until)) {
+        let (next, open, stopped) = (self.flight.next, self.flight.open, self.stopped_until_ns);
+        let due = self.schedule.due(next, next, now_ns).filter(|_| stopped.is_none());
+        if due.is_none() && (open == 0 || stopped.is_some_and(|until| now_ns >= until)) {
             return Step::End;
         }
-        match due.filter(|_| self.flight.open < self.most) {
-            Some(due) if now_ns >= due => Step::Send(due),
+        match due.filter(|_| open < self.most) {
+            Some(due) if now_ns >= due => Step::Send(next, due),
             due => {
-                let wakes = [self.flight.deadline(), due, stopped_until_ns];
+                let wakes = [self.flight.oldest().map(|(_, until)| until), due, stopped];
                 Step::Wait(wakes.into_iter().flatten().min().unwrap_or(u64::MAX))
             }
         }
     }
 
-    /// Notes a sent probe, or one that could not be sent; returns its number.
-    pub fn send(&mut self, due_ns: u64, sent_ns: u64, failed: bool) -> u64 {
-        let until_ns = match self.patience {
-            Patience::Each(patience_ns) => sent_ns.saturating_add(patience_ns),
-            Patience::Until(until_ns) => until_ns,
-        };
+    /// Notes a sent probe, or one that could not be sent.
+    pub fn send(&mut self, due_ns: u64, sent_ns: u64, failed: bool) {
+        let until_ns = self.until_ns.unwrap_or(sent_ns.saturating_add(self.patience_ns));
         let number = self.flight.send(due_ns, sent_ns, until_ns, ());
         if failed {
             self.flight.settle(number, State::Closed);
         }
-        number
-    }
-
-    /// Returns the next number, and so how many were sent.
-    pub fn next(&self) -> u64 {
-        self.flight.next()
     }
 
     /// Notes the first answer to an open probe, and returns the probe; `sent_ns` is the time that the answer names.
@@ -261,11 +233,9 @@ impl ProbeFlow {
         now_ns: u64,
         refused: bool,
     ) -> Option<Sent<()>> {
-        let sent = *self.flight.get(number)?;
-        if sent_ns.is_some_and(|named| named != sent.sent_ns) {
-            return None;
-        }
-        self.flight.settle(number, if refused { State::Closed } else { State::Answered })?;
+        self.flight.get(number).filter(|sent| sent_ns.is_none_or(|named| named == sent.sent_ns))?;
+        let state = if refused { State::Closed } else { State::Answered };
+        let sent = *self.flight.settle(number, state)?;
         if !refused {
             self.longest_ns = self.longest_ns.max(now_ns.saturating_sub(sent.sent_ns));
         }
@@ -297,8 +267,8 @@ mod tests {
             given_up.extend(std::iter::from_fn(|| flow.give_up(now)));
             match flow.step(now, now >= stop_ns) {
                 Step::End => return (answers, given_up, now),
-                Step::Send(due) => {
-                    let number = flow.send(due, now, false);
+                Step::Send(number, due) => {
+                    flow.send(due, now, false);
                     coming.extend(rtt_ns(number).map(|rtt| (now + rtt, number)));
                     coming.sort_unstable();
                 }
@@ -320,7 +290,7 @@ mod tests {
 
     #[test]
     fn flow_sends_on_schedule_and_ends_with_the_last_answer() {
-        let flow = ProbeFlow::new(schedule(), Patience::Each(100 * MS), 0, usize::MAX);
+        let flow = ProbeFlow::new(schedule(), 100 * MS, None, usize::MAX);
         let (answers, given_up, end) = simulate(flow, |n| Some((40 - 10 * n) * MS + 1), u64::MAX);
         // Each overtakes the one before.
         let all: Vec<u64> = answers.iter().map(|&(number, _)| number).collect();
@@ -330,16 +300,16 @@ mod tests {
     #[test]
     fn probe_without_an_answer_is_given_up_at_its_deadline() {
         let lossy = |n: u64| (n != 1).then_some(MS);
-        let each = ProbeFlow::new(schedule(), Patience::Each(100 * MS), 0, usize::MAX);
+        let each = ProbeFlow::new(schedule(), 100 * MS, None, usize::MAX);
         let (answers, given_up, end) = simulate(each, lossy, u64::MAX);
         assert_eq!((answers.len(), given_up, end), (3, vec![1], 110 * MS));
-        let all = ProbeFlow::new(schedule(), Patience::Until(200 * MS), 0, usize::MAX);
+        let all = ProbeFlow::new(schedule(), 0, Some(200 * MS), usize::MAX);
         assert_eq!(simulate(all, lossy, u64::MAX).2, 200 * MS);
     }
 
     #[test]
     fn turn_waits_for_a_place() {
-        let flow = ProbeFlow::new(schedule(), Patience::Each(25 * MS), 0, 2);
+        let flow = ProbeFlow::new(schedule(), 25 * MS, None, 2);
         let (_, given_up, end) = simulate(flow, |_| None, u64::MAX);
         // Sent at 0, 10, 25 and 35 ms.
         assert_eq!((given_up, end), (vec![0, 1, 2, 3], 60 * MS));
@@ -348,7 +318,7 @@ mod tests {
     #[test]
     fn stop_leaves_twice_the_longest_round_trip_at_most() {
         let slow = |n: u64| (n == 0).then_some(8 * MS);
-        let flow = |grace_ns| ProbeFlow::new(schedule(), Patience::Each(900 * MS), grace_ns, usize::MAX);
+        let flow = |patience_ns| ProbeFlow::new(schedule(), patience_ns, Some(900 * MS), usize::MAX);
         assert_eq!(simulate(flow(100 * MS), slow, 15 * MS).2, 31 * MS);
         assert_eq!(simulate(flow(5 * MS), slow, 15 * MS).2, 20 * MS);
         assert_eq!(simulate(flow(0), slow, 15 * MS).2, 15 * MS);
@@ -356,9 +326,11 @@ mod tests {
 
     #[test]
     fn only_the_first_answer_to_an_open_probe_counts() {
-        let mut flow = ProbeFlow::new(schedule(), Patience::Each(100), 0, usize::MAX);
-        let numbers = [flow.send(0, 100, false), flow.send(10, 200, false), flow.send(20, 250, true)];
-        assert_eq!((numbers, flow.next()), ([0, 1, 2], 3));
+        let mut flow = ProbeFlow::new(schedule(), 100, None, usize::MAX);
+        for (due_ns, sent_ns, failed) in [(0, 100, false), (10, 200, false), (20, 250, true)] {
+            flow.send(due_ns, sent_ns, failed);
+        }
+        assert_eq!(flow.step(300, false), Step::Wait(200));
         assert!(flow.answer(0, Some(99), 150, false).is_none());
         assert_eq!(flow.answer(0, Some(100), 150, false).map(|sent| sent.due_ns), Some(0));
         assert!(flow.answer(0, None, 160, false).is_none());
@@ -371,20 +343,22 @@ mod tests {
     fn flight_remembers_the_latest_probes_only() {
         let mut flight = Flight::<u8>::remembering(4);
         for number in 0..4 {
-            assert_eq!((flight.overdue(), flight.send(number, number, 100, 0)), (None, number));
+            assert_eq!((flight.next(), flight.send(number, number, 100, 0)), (number, number));
         }
         assert!(flight.settle(1, State::Answered).is_some() && flight.settle(1, State::Closed).is_none());
-        assert_eq!(flight.overdue(), Some(0));
+        assert_eq!(flight.oldest(), Some((0, 100)));
         flight.settle(0, State::Closed);
-        // The next one that is open is two behind.
-        assert_eq!((flight.overdue(), flight.send(4, 4, 100, 0)), (None, 4));
+        assert_eq!((flight.oldest(), flight.send(4, 4, 104, 0)), (Some((2, 100)), 4));
         assert!(flight.get(0).is_none() && flight.get(5).is_none());
         assert_eq!(flight.get(1).map(|sent| sent.state), Some(State::Answered));
         let open = |flight: &Flight<u8>| flight.open().map(|(number, _)| number).collect::<Vec<_>>();
         assert_eq!((open(&flight), flight.open_count()), (vec![2, 3, 4], 3));
         assert_eq!(flight.open().next_back().map(|(number, _)| number), Some(4));
-        flight.send(5, 5, 100, 0);
-        assert_eq!((flight.overdue(), flight.expired(99), flight.expired(100)), (Some(2), None, Some(2)));
+        assert_eq!((flight.expired(99), flight.expired(100)), (None, Some(2)));
+        for number in [2, 3] {
+            flight.settle(number, State::Closed);
+        }
+        assert_eq!((flight.expired(103), flight.expired(104)), (None, Some(4)));
     }
 
     #[test]

@@ -6,16 +6,14 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use bdp_model::link::checksum;
-use bdp_model::probes::hops::{AnswerKind, ProbeMethod, ProbeProtocol};
+use bdp_model::probes::hops::{ProbeMethod, ProbeProtocol};
 use bdp_sys::SysError;
 use bdp_sys::hop_socket::HopSocket;
 use bdp_sys::poll::Interest;
 use bdp_sys::stamp::IcmpAccess;
 use bdp_wire::icmp::Quote;
 
-use super::prober::{
-    Outgoing, Prober, ROOM, Reply, SMALL_BYTES, Which, ip_header, kind_of, number_in, payload,
-};
+use super::prober::{Outgoing, Prober, ROOM, Reply, SMALL_BYTES, Which, ip_header, number_in, payload};
 
 /// Bytes of type, code, checksum, identifier and sequence number.
 const HEADER_BYTES: usize = 8;
@@ -111,24 +109,14 @@ impl Prober for IcmpProber {
     fn receive(&mut self, each: &mut dyn FnMut(Reply)) -> io::Result<()> {
         while let Some(report) = self.socket.reported(&mut self.room)? {
             let which = self.read_quote(&self.room[..report.received.bytes]);
-            let (Some(which), Some(kind)) = (which, kind_of(&report, self.to.ip())) else { continue };
-            each(Reply {
-                which,
-                from: report.offender,
-                kind,
-                arrived_unix_ns: report.received.arrived_unix_ns,
-                rtt_ns: None,
-            });
+            which
+                .and_then(|which| Reply::reported(which, &report, self.to.ip()))
+                .into_iter()
+                .for_each(&mut *each);
         }
         while let Some(received) = self.socket.receive(&mut self.room)? {
             let Some(number) = self.read_reply(&self.room[..received.bytes]) else { continue };
-            each(Reply {
-                which: Which::Number(number),
-                from: Some(self.to.ip()),
-                kind: AnswerKind::Arrived,
-                arrived_unix_ns: received.arrived_unix_ns,
-                rtt_ns: None,
-            });
+            each(Reply::arrived(Which::Number(number), self.to.ip(), received.arrived_unix_ns));
         }
         Ok(())
     }

@@ -97,8 +97,23 @@ pub(super) struct Reply {
     pub rtt_ns: Option<u64>,
 }
 
+impl Reply {
+    /// Returns the reply that an ICMP error is; `None` if it says nothing about the path.
+    pub(super) fn reported(which: Which, report: &ReportedError, destination: IpAddr) -> Option<Self> {
+        let arrived_unix_ns = report.received.arrived_unix_ns;
+        let kind = kind_of(report, destination)?;
+        Some(Self { which, from: report.offender, kind, arrived_unix_ns, rtt_ns: None })
+    }
+
+    /// Returns a reply of the destination.
+    pub(super) fn arrived(which: Which, destination: IpAddr, arrived_unix_ns: Option<u64>) -> Self {
+        let kind = AnswerKind::Arrived;
+        Self { which, from: Some(destination), kind, arrived_unix_ns, rtt_ns: None }
+    }
+}
+
 /// Returns the kind of answer that an ICMP error is; `None` if it says nothing about the path.
-pub(super) fn kind_of(report: &ReportedError, destination: IpAddr) -> Option<AnswerKind> {
+fn kind_of(report: &ReportedError, destination: IpAddr) -> Option<AnswerKind> {
     let by_destination = report.offender == Some(destination);
     let unreachable = |code| match by_destination {
         true => AnswerKind::Arrived,

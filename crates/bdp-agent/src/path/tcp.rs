@@ -11,13 +11,13 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 
-use bdp_model::probes::hops::{AnswerKind, ProbeMethod, ProbeProtocol};
+use bdp_model::probes::hops::{ProbeMethod, ProbeProtocol};
 use bdp_sys::SysError;
 use bdp_sys::hop_socket::{SynOutcome, SynProbe};
 use bdp_sys::poll::Interest;
 use bdp_wire::icmp::Quote;
 
-use super::prober::{Outgoing, Prober, ROOM, Reply, Which, ip_header, kind_of};
+use super::prober::{Outgoing, Prober, ROOM, Reply, Which, ip_header};
 
 /// Bytes of Linux's SYN behind the IP header: with MSS, SACK, timestamps and window scaling.
 const SYN_BYTES: u32 = 40;
@@ -93,24 +93,14 @@ impl Prober for TcpProber {
     fn receive(&mut self, each: &mut dyn FnMut(Reply)) -> io::Result<()> {
         let mut ended = Vec::new();
         for (&flow, (number, syn)) in &self.under_way {
-            let reply = |from, kind, arrived_unix_ns, rtt_ns| Reply {
-                which: Which::Number(*number),
-                from,
-                kind,
-                arrived_unix_ns,
-                rtt_ns,
-            };
-            let there = Some(self.to.ip());
-            match syn.outcome(&mut self.room)? {
+            let (which, there) = (Which::Number(*number), self.to.ip());
+            let reply = match syn.outcome(&mut self.room)? {
                 SynOutcome::Pending => continue,
-                SynOutcome::Accepted(rtt_ns) => each(reply(there, AnswerKind::Arrived, None, rtt_ns)),
-                SynOutcome::Refused => each(reply(there, AnswerKind::Arrived, None, None)),
-                SynOutcome::Reported(report) => {
-                    if let Some(kind) = kind_of(&report, self.to.ip()) {
-                        each(reply(report.offender, kind, report.received.arrived_unix_ns, None));
-                    }
-                }
-            }
+                SynOutcome::Accepted(rtt_ns) => Some(Reply { rtt_ns, ..Reply::arrived(which, there, None) }),
+                SynOutcome::Refused => Some(Reply::arrived(which, there, None)),
+                SynOutcome::Reported(report) => Reply::reported(which, &report, there),
+            };
+            reply.into_iter().for_each(&mut *each);
             ended.push(flow);
         }
         self.under_way.retain(|flow, _| !ended.contains(flow));

@@ -7,15 +7,13 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use bdp_model::probes::hops::{AnswerKind, ProbeMethod, ProbeProtocol};
+use bdp_model::probes::hops::{ProbeMethod, ProbeProtocol};
 use bdp_sys::SysError;
 use bdp_sys::hop_socket::HopSocket;
 use bdp_sys::poll::Interest;
 use bdp_wire::icmp::Quote;
 
-use super::prober::{
-    Outgoing, Prober, ROOM, Reply, SMALL_BYTES, Which, ip_header, kind_of, number_in, payload,
-};
+use super::prober::{Outgoing, Prober, ROOM, Reply, SMALL_BYTES, Which, ip_header, number_in, payload};
 
 /// The first port of traceroute, which firewalls know and nothing listens on.
 pub(super) const PORT: u16 = 33_434;
@@ -92,25 +90,14 @@ impl Prober for UdpProber {
         for (&flow, (socket, _)) in &self.flows {
             while let Some(report) = socket.reported(&mut self.room)? {
                 let number = number_in(&self.room[..report.received.bytes], self.mark);
-                let Some(kind) = kind_of(&report, self.to.ip()) else { continue };
-                each(Reply {
-                    which: number.map_or(Which::OfFlow(flow), Which::Number),
-                    from: report.offender,
-                    kind,
-                    arrived_unix_ns: report.received.arrived_unix_ns,
-                    rtt_ns: None,
-                });
+                let which = number.map_or(Which::OfFlow(flow), Which::Number);
+                Reply::reported(which, &report, self.to.ip()).into_iter().for_each(&mut *each);
             }
             // Something listens there after all, and answers.
             while let Some(received) = socket.receive(&mut self.room)? {
                 let number = number_in(&self.room[..received.bytes], self.mark);
-                each(Reply {
-                    which: number.map_or(Which::OfFlow(flow), Which::Number),
-                    from: Some(self.to.ip()),
-                    kind: AnswerKind::Arrived,
-                    arrived_unix_ns: received.arrived_unix_ns,
-                    rtt_ns: None,
-                });
+                let which = number.map_or(Which::OfFlow(flow), Which::Number);
+                each(Reply::arrived(which, self.to.ip(), received.arrived_unix_ns));
             }
         }
         Ok(())

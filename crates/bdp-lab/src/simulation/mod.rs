@@ -12,6 +12,7 @@ use bdp_link::Packet;
 use bdp_model::case::network::{Network, changes};
 use bdp_model::case::{Family, HostSpec, LinkSpec};
 use bdp_model::probes::ProbeTimes;
+use bdp_model::probes::flight::Schedule;
 use bdp_model::units::Nanos;
 use bdp_stack::{
     Agenda, Command, Done, Settings, SocketId, SocketReport, SocketState, Stack, StackError, Step,
@@ -472,7 +473,9 @@ impl Simulation {
         until: Nanos,
     ) -> Option<usize> {
         let route = self.route(from, to)?;
-        Some(self.probing.add(from, route, self.now + offset.as_ns(), times, until.as_ns()))
+        let start_ns = self.now + offset.as_ns();
+        let schedule = Schedule { start_ns, times: Some(times), count: None, end_ns: until.as_ns() };
+        Some(self.probing.add(from, route, schedule))
     }
 
     /// Stops sending these probes.

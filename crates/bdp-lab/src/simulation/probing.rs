@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use bdp_model::link::checksum;
-use bdp_model::probes::ProbeTimes;
+use bdp_model::probes::flight::Schedule;
 use bdp_stack::Agenda;
 use bdp_wire::control::{ProbeSample, Probed};
 use bdp_wire::probe::{EchoCount, PROBE_BYTES, Probe};
@@ -27,10 +27,7 @@ struct ProbeFlow {
     host: usize,
     /// Own address and the other's.
     route: (IpAddr, IpAddr),
-    first_ns: u64,
-    /// When each is due, since the start.
-    times: ProbeTimes,
-    until_ns: u64,
+    schedule: Schedule,
     probes: Vec<ProbeSample>,
     /// Probes that reached the other host.
     echoed: EchoCount,
@@ -39,26 +36,17 @@ struct ProbeFlow {
 impl ProbeFlow {
     /// When the next one is sent.
     fn next(&self) -> Option<u64> {
-        let next = self.first_ns.saturating_add(self.times.due_ns(self.probes.len() as u64));
-        Some(next).filter(|&next| next < self.until_ns)
+        let next = self.probes.len() as u64;
+        self.schedule.due(next, next, 0)
     }
 }
 
 impl Probing {
-    pub(super) fn add(
-        &mut self,
-        host: usize,
-        route: (IpAddr, IpAddr),
-        first_ns: u64,
-        times: ProbeTimes,
-        until_ns: u64,
-    ) -> usize {
+    pub(super) fn add(&mut self, host: usize, route: (IpAddr, IpAddr), schedule: Schedule) -> usize {
         self.flows.push(ProbeFlow {
             host,
             route,
-            first_ns,
-            times,
-            until_ns,
+            schedule,
             probes: Vec::new(),
             echoed: EchoCount::default(),
         });
@@ -68,7 +56,7 @@ impl Probing {
     }
 
     pub(super) fn stop(&mut self, probe: usize) {
-        self.flows[probe].until_ns = 0;
+        self.flows[probe].schedule.end_ns = 0;
         self.due.set(probe, None);
     }
 

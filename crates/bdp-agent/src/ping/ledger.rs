@@ -55,6 +55,7 @@ impl Live {
 }
 
 /// The account of all probes.
+#[derive(Default)]
 pub(super) struct Ledger {
     live: Arc<Live>,
     scheduled: bool,
@@ -93,26 +94,9 @@ impl Ledger {
     /// will come.
     pub(super) fn new(live: Arc<Live>, scheduled: bool, keep: bool, expected: Option<u64>) -> Self {
         let room = if keep { expected.unwrap_or(SAMPLES_AT_FIRST).min(SAMPLES_AT_FIRST * 10) } else { 0 };
-        Self {
-            live,
-            scheduled,
-            tally: Tally::default(),
-            rtt: roomy(),
-            from_due: roomy(),
-            lateness: roomy(),
-            near: roomy(),
-            far: roomy(),
-            path: roomy(),
-            by_device: false,
-            far_by_kernel: None,
-            last_rtt_ns: None,
-            differences_ns: 0,
-            differences: 0,
-            began_ns: 0,
-            ended_ns: 0,
-            keep,
-            samples: Vec::with_capacity(room as usize),
-        }
+        let samples = Vec::with_capacity(room as usize);
+        let [rtt, from_due, lateness, near, far, path] = std::array::from_fn(|_| roomy());
+        Self { live, scheduled, rtt, from_due, lateness, near, far, path, keep, samples, ..Self::default() }
     }
 
     /// Notes that the first probe that counts is due now.

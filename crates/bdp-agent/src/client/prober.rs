@@ -5,9 +5,8 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::ops::Range;
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bdp_model::probes::flight::{ProbeFlow, Schedule};
@@ -25,6 +24,7 @@ use bdp_flow::error::FlowError;
 use bdp_flow::lock::lock;
 use bdp_flow::probe_flow::{self, Arrival, Carrier};
 use bdp_flow::session::peer::Probes;
+use bdp_flow::worker::Stoppable;
 
 /// Mean interval of probes: 20 per second, each at a random moment of its interval.
 pub(super) const INTERVAL_NS: u64 = 50_000_000;
@@ -41,15 +41,9 @@ pub(super) enum Transport {
 
 /// A running probe flow. Dropping it ends it.
 pub(super) struct Prober {
-    shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
-}
-
-#[derive(Default)]
-struct Shared {
-    stop: AtomicBool,
     /// Probes by number.
-    probes: Mutex<Vec<Sent>>,
+    probes: Arc<Mutex<Vec<Sent>>>,
+    _thread: Stoppable<()>,
 }
 
 /// A probe that was sent. Times of the sample are of the monotonic clock, stamps of the kernel's clock of the day.
@@ -106,11 +100,11 @@ impl Sent {
 impl Prober {
     /// Starts probing.
     pub(super) fn start(key: Key, transport: Transport) -> Result<Self, FlowError> {
-        let shared = Arc::<Shared>::default();
-        let (on_thread, at_unix_ns, back) = (Arc::clone(&shared), 0, Back::default());
-        let on_thread = OnThread { shared: on_thread, key, transport, at_unix_ns, back };
-        let thread = Some(bdp_flow::worker::start(move || on_thread.run())?);
-        Ok(Self { shared, thread })
+        let probes = Arc::<Mutex<Vec<Sent>>>::default();
+        let (on_thread, at_unix_ns, back) = (Arc::clone(&probes), 0, Back::default());
+        let on_thread = OnThread { probes: on_thread, key, transport, at_unix_ns, back };
+        let _thread = Stoppable::start(move |stop| on_thread.run(stop))?;
+        Ok(Self { probes, _thread })
     }
 
     /// Whether a probe sent within a time span (monotonic, nanoseconds) was answered.
@@ -119,13 +113,13 @@ impl Prober {
     }
 
     fn exchanges(&self) -> Vec<Exchange> {
-        lock(&self.shared.probes).iter().filter_map(Sent::exchange).collect()
+        lock(&self.probes).iter().filter_map(Sent::exchange).collect()
     }
 }
 
 impl Probes for Prober {
     fn probed(&self) -> Probed {
-        probed(&lock(&self.shared.probes), clock::monotonic_ns())
+        probed(&lock(&self.probes), clock::monotonic_ns())
     }
 
     fn patience(&self) -> Nanos {
@@ -133,7 +127,7 @@ impl Probes for Prober {
     }
 
     fn series(&self, since_ns: u64) -> ProbeSeries {
-        let (all, now) = (lock(&self.shared.probes).clone(), clock::monotonic_ns());
+        let (all, now) = (lock(&self.probes).clone(), clock::monotonic_ns());
         let probed = probed(&all, now);
         let mut series = probed.series(since_ns, patience(&probed));
         let exchanges: Vec<Exchange> = all.iter().filter_map(Sent::exchange).collect();
@@ -175,18 +169,9 @@ fn patience(probed: &Probed) -> Nanos {
     Nanos(longest.saturating_mul(2).clamp(PATIENCE_NS.start, PATIENCE_NS.end))
 }
 
-impl Drop for Prober {
-    fn drop(&mut self) {
-        self.shared.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
 /// The thread that sends probes.
 struct OnThread {
-    shared: Arc<Shared>,
+    probes: Arc<Mutex<Vec<Sent>>>,
     key: Key,
     transport: Transport,
     /// When the last probe was sent, by the wall clock.
@@ -196,7 +181,7 @@ struct OnThread {
 }
 
 impl OnThread {
-    fn run(mut self) {
+    fn run(mut self, stop: &AtomicBool) {
         process::sharpen_timers();
         // Without kernel timestamps, a host's part of a round trip remains unknown.
         let _ = match &mut self.transport {
@@ -209,9 +194,8 @@ impl OnThread {
         let times = Some(ProbeTimes::new(seed, INTERVAL_NS));
         let schedule = Schedule { start_ns, times, count: None, end_ns: u64::MAX };
         let flow = ProbeFlow::new(schedule, 0, Some(u64::MAX), usize::MAX);
-        let shared = Arc::clone(&self.shared);
         // No kind of error ends it: each shows as probes without an answer.
-        let _ = probe_flow::run(&mut self, flow, start_ns, &shared.stop);
+        let _ = probe_flow::run(&mut self, flow, start_ns, stop);
     }
 
     fn take_stamps(&self) {
@@ -219,7 +203,7 @@ impl OnThread {
         while let Some((number, stamp)) = socket.sent_stamp() {
             let Some(left) = stamp.kernel_ns else { continue };
             // The kernel may count one that failed: a stamp from before its probe is another's.
-            if let Some(sent) = lock(&self.shared.probes).get_mut(number as usize)
+            if let Some(sent) = lock(&self.probes).get_mut(number as usize)
                 && sent.at_unix_ns <= left
             {
                 sent.left_unix_ns.get_or_insert(left);
@@ -246,7 +230,7 @@ impl Carrier for OnThread {
     }
 
     fn note(&mut self, number: u64, sample: ProbeSample) {
-        let mut probes = lock(&self.shared.probes);
+        let mut probes = lock(&self.probes);
         match probes.get_mut(number as usize) {
             Some(sent) => (sent.sample, sent.back) = (sample, self.back),
             None => {

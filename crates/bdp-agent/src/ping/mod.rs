@@ -14,7 +14,6 @@ mod schedule;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use bdp_model::finding::caveat::Caveat;
@@ -25,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use bdp_flow::session::dial;
 use bdp_flow::session::error::{Result, SessionError};
+use bdp_flow::worker::Stoppable;
 use connect::Connector;
 use echo::EchoSession;
 use exchange::Carrier;
@@ -100,7 +100,11 @@ pub fn ping(
         }
     };
     let mut keep_alive = || session.as_mut().map_or(Ok(()), EchoSession::keep_alive);
-    let ledger = Run::start(run, ledger)?.wait(&live, progress, &mut keep_alive, cancel)?;
+    let run = Stoppable::start(move |stop| {
+        let mut ledger = ledger;
+        run(&mut ledger, stop).map(|()| ledger)
+    })?;
+    let ledger = wait(run, &live, progress, &mut keep_alive, cancel)?;
     let mut ping = Ping {
         schema: PING_SCHEMA.to_owned(),
         bdp: env!("CARGO_PKG_VERSION").to_owned(),
@@ -128,70 +132,39 @@ fn exchanging(mut carrier: impl Carrier + Send + 'static, to: SocketAddr, reques
     })
 }
 
-/// A thread that sends probes. Dropping it ends it.
-struct Run {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Result<Ledger>>>,
-}
-
-impl Run {
-    fn start(work: Work, mut ledger: Ledger) -> Result<Self> {
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = Arc::clone(&stop);
-        let thread = bdp_flow::worker::start(move || {
-            work(&mut ledger, &stopped)?;
-            Ok(ledger)
-        })?;
-        Ok(Self { stop, thread: Some(thread) })
-    }
-
-    /// Waits for the end.
-    fn wait(
-        mut self,
-        live: &Live,
-        progress: &mut dyn FnMut(&PingProgress),
-        keep_alive: &mut dyn FnMut() -> Result<()>,
-        cancel: &AtomicBool,
-    ) -> Result<Ledger> {
-        let began = Instant::now();
-        let mut reported = began;
-        let report = || {
-            let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
-            PingProgress {
-                sent: read(&live.sent),
-                received: read(&live.received),
-                rtt_ns: Some(read(&live.rtt_ns)).filter(|&rtt| rtt > 0),
-                elapsed: Nanos::from(began.elapsed()),
-                settled: live.take_settled(),
-            }
-        };
-        while self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
-            std::thread::sleep(Duration::from_millis(10));
-            if cancel.load(Ordering::Relaxed) {
-                self.stop.store(true, Ordering::Relaxed);
-            }
-            if reported.elapsed() >= TICK {
-                reported = Instant::now();
-                keep_alive()?;
-                progress(&report());
-            }
+/// Waits for the thread that sends probes.
+fn wait(
+    mut run: Stoppable<Result<Ledger>>,
+    live: &Live,
+    progress: &mut dyn FnMut(&PingProgress),
+    keep_alive: &mut dyn FnMut() -> Result<()>,
+    cancel: &AtomicBool,
+) -> Result<Ledger> {
+    let began = Instant::now();
+    let mut reported = began;
+    let report = || {
+        let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
+        PingProgress {
+            sent: read(&live.sent),
+            received: read(&live.received),
+            rtt_ns: Some(read(&live.rtt_ns)).filter(|&rtt| rtt > 0),
+            elapsed: Nanos::from(began.elapsed()),
+            settled: live.take_settled(),
         }
-        progress(&report());
-        match self.thread.take().map(JoinHandle::join) {
-            Some(Ok(outcome)) => outcome,
-            Some(Err(panic)) => std::panic::resume_unwind(panic),
-            None => Err(SessionError::Cancelled),
+    };
+    while !run.is_finished() {
+        std::thread::sleep(Duration::from_millis(10));
+        if cancel.load(Ordering::Relaxed) {
+            run.stop();
+        }
+        if reported.elapsed() >= TICK {
+            reported = Instant::now();
+            keep_alive()?;
+            progress(&report());
         }
     }
-}
-
-impl Drop for Run {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
+    progress(&report());
+    run.join().unwrap_or(Err(SessionError::Cancelled))
 }
 
 /// Refuses impossible requests.

@@ -3,7 +3,6 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use bdp_model::flow::method::EndReason;
@@ -23,6 +22,7 @@ use super::reporter::Goodput;
 use super::round::Rounds;
 use crate::lock::lock;
 use crate::pause::wait_until;
+use crate::worker::Stoppable;
 
 /// Mean interval of foreign probes, if the path is fast enough.
 const PROBE_INTERVAL_NS: u64 = 100_000_000;
@@ -128,7 +128,7 @@ impl Load {
                 began = now;
                 is_ending = self.tracker.is_done() || since.elapsed() >= limit;
                 if is_ending {
-                    foreign.stop.store(true, Ordering::Relaxed);
+                    foreign.launcher.stop();
                     rounds.peer.interrupt(&mut rounds.context)?;
                 } else if grows && self.connections < MOST_CONNECTIONS {
                     grows = rounds.peer.grow(request, way, &mut rounds.context)?;
@@ -198,8 +198,7 @@ fn far_round_trips(outcomes: &[Outcome], length_ns: u64) -> Vec<u64> {
 /// Foreign probes, each on a thread of its own.
 struct Foreign {
     shared: Arc<Shared>,
-    stop: Arc<AtomicBool>,
-    launcher: Option<JoinHandle<()>>,
+    launcher: Stoppable<()>,
 }
 
 #[derive(Default)]
@@ -212,11 +211,11 @@ struct Shared {
 
 impl Foreign {
     fn start(prober: Arc<dyn ForeignProber>) -> Result<Self> {
-        let (shared, stop) = (Arc::<Shared>::default(), Arc::<AtomicBool>::default());
+        let shared = Arc::<Shared>::default();
         shared.interval_ns.store(PROBE_INTERVAL_NS, Ordering::Relaxed);
-        let (on_thread, stopped) = (Arc::clone(&shared), Arc::clone(&stop));
-        let launcher = crate::worker::start(move || on_thread.launch(&prober, &stopped))?;
-        Ok(Self { shared, stop, launcher: Some(launcher) })
+        let on_thread = Arc::clone(&shared);
+        let launcher = Stoppable::start(move |stop| on_thread.launch(&prober, stop))?;
+        Ok(Self { shared, launcher })
     }
 
     /// All that are over, since a moment.
@@ -238,21 +237,9 @@ impl Foreign {
 
     /// Ends the probes; those in progress are discarded.
     fn end(mut self, since_ns: u64) -> Vec<ForeignProbe> {
-        self.join();
+        self.launcher.stop();
+        self.launcher.join();
         self.so_far(since_ns)
-    }
-
-    fn join(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(launcher) = self.launcher.take() {
-            let _ = launcher.join();
-        }
-    }
-}
-
-impl Drop for Foreign {
-    fn drop(&mut self) {
-        self.join();
     }
 }
 

@@ -2,18 +2,19 @@
 
 mod live;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use bdp_capture::{Filter, FilterError, Notes, tshark};
 use bdp_model::ByteCount;
 use bdp_report::{Shown, captures_json, captures_text, html_of_captures};
 use bdp_run::job::context::Context;
-use bdp_run::job::{Job, Results};
+use bdp_run::job::{Ended, Job, Results};
 use bdp_run::pcap::{Captures, PcapPlan, Source};
 
 use crate::arguments::memory;
 use crate::exit::{self, Exit, Outcome};
+use crate::planned::Planned;
 use crate::report::PageArgs;
 use crate::{guest, help, interrupt, output, refusal};
 use live::LiveArgs;
@@ -85,6 +86,24 @@ enum Compat {
 }
 
 impl PcapArgs {
+    /// The job that reads captures, each by the name that it was given.
+    pub fn planned(&self, source_of: &dyn Fn(&Path) -> anyhow::Result<Source>) -> anyhow::Result<Planned> {
+        let sources = self.files.iter().map(|file| source_of(file)).collect::<anyhow::Result<_>>()?;
+        let document = |ended: &Ended| match &ended.results {
+            Results::Captures(Some(Captures { captures, pairs })) => {
+                serde_json::to_string(&captures_json(captures, pairs)).ok()
+            }
+            _ => None,
+        };
+        let job = Job::Pcap(Box::new(PcapPlan {
+            sources,
+            filter: self.filter.clone().unwrap_or_default(),
+            memory_bytes: self.memory.as_bytes(),
+            separate: self.separate,
+        }));
+        Ok(Planned { document: Box::new(document), ..Planned::by_events(job) })
+    }
+
     /// Reads the captures and prints the findings.
     pub fn run(self) -> Outcome {
         self.page.check()?;

@@ -11,18 +11,20 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bdp_sys::random;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{Refused, RefusedBy};
 
 /// Most bytes of a capture.
 pub const MOST_BYTES: u64 = 4 << 30;
-/// Most captures at a time.
-const MOST_CAPTURES: usize = 16;
+/// Most captures at a time, those that are being uploaded included.
+const MOST_CAPTURES: usize = 8;
 
 /// The captures, by id.
 #[derive(Debug)]
 pub struct Captures {
     all: Mutex<Table>,
+    places: Arc<Semaphore>,
     most_bytes: u64,
 }
 
@@ -40,6 +42,7 @@ pub struct Capture {
     pub name: String,
     /// Its length.
     pub bytes: u64,
+    _place: OwnedSemaphorePermit,
 }
 
 /// A capture that is being uploaded.
@@ -56,22 +59,19 @@ impl Captures {
     }
 
     fn of_at_most(most_bytes: u64) -> Self {
-        Self { all: Mutex::default(), most_bytes }
+        Self { all: Mutex::default(), places: Arc::new(Semaphore::new(MOST_CAPTURES)), most_bytes }
     }
 
     /// Begins an upload of this many bytes, if known, of a file of this name.
     pub fn begin(&self, name: &str, announced: Option<u64>) -> Result<Upload, Refused> {
-        if self.lock().captures.len() >= MOST_CAPTURES {
-            return Err(Refused::new(
-                RefusedBy::Busy,
-                format!("{MOST_CAPTURES} captures are open: remove one first"),
-            ));
-        }
+        let place = self.places.clone().try_acquire_owned().map_err(|_| {
+            Refused::new(RefusedBy::Busy, format!("{MOST_CAPTURES} captures are open: remove one first"))
+        })?;
         if announced.is_some_and(|bytes| bytes > self.most_bytes) {
             return Err(too_large(self.most_bytes));
         }
         let file = nameless(&folder()).map_err(|error| kept_not(&error))?;
-        let capture = Capture { file, name: shown(name), bytes: 0 };
+        let capture = Capture { file, name: shown(name), bytes: 0, _place: place };
         Ok(Upload { capture, most_bytes: self.most_bytes })
     }
 
@@ -202,6 +202,7 @@ mod tests {
         let mut upload = captures.begin("a", None).unwrap();
         upload.add(&[0; 10]).unwrap();
         assert_eq!(upload.add(&[0]).unwrap_err().kind, RefusedBy::TooLarge);
+        drop(upload);
         assert_eq!(captures.keep(captures.begin("a", None).unwrap()).unwrap_err().kind, RefusedBy::Usage);
         for _ in 0..MOST_CAPTURES {
             let mut upload = captures.begin("", None).unwrap();

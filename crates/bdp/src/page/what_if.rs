@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use bdp_model::finding::Limit;
-use bdp_model::measurement::Measurement;
 use bdp_model::measurement::ends::Direction;
+use bdp_model::measurement::{DirectionResult, Measurement};
 use bdp_model::path::loss::SegmentLoss;
 use bdp_model::path::overhead::Medium;
 use bdp_model::path::shallow_queue;
@@ -65,6 +65,8 @@ struct Given {
     mss_bytes: u64,
     /// Rate at which a program holds each stream; null if none does.
     program_bps: Option<f64>,
+    /// What the hosts reach, if they and not the path limit the measured transfer.
+    hosts_bps: Option<f64>,
 }
 
 /// One of the things that limit the goodput.
@@ -78,8 +80,9 @@ struct LimitedBy {
 /// A path that was measured, or the one that is described.
 struct Base {
     twin: Twin,
-    /// What was measured, and the window that it shows to be the most.
-    measured: Option<(Measurement, Option<u64>)>,
+    measured: Option<Measurement>,
+    /// The parameters as measured.
+    given: Given,
 }
 
 impl Wish {
@@ -114,14 +117,13 @@ impl Wish {
     /// What the models say.
     pub fn answer(&self, store: &StoreArgs) -> anyhow::Result<Value> {
         let base = self.base(store)?;
-        let as_measured = given(&base.twin, base.measured.as_ref().and_then(|(_, window)| *window));
-        let used = self.over(as_measured.clone());
+        let used = self.over(base.given.clone());
         let mut limits = limits(&used);
         limits.sort_by(|a, b| a.goodput_bps.total_cmp(&b.goodput_bps));
         let lowest = limits.first().map(|limit| limit.goodput_bps);
-        let measured = base.measured.as_ref().map(|(measurement, _)| {
+        let measured = base.measured.as_ref().map(|measurement| {
             let result = measurement.directions.iter().find(|d| d.direction == used.direction);
-            let mut document = json!(as_measured);
+            let mut document = json!(base.given);
             document["run"] = json!(self.run);
             document["goodput_bps"] = json!(result.map(|d| d.goodput_bps));
             document["limit"] = json!(result.and_then(|d| d.findings.first()).map(|finding| finding.limit));
@@ -151,9 +153,8 @@ impl Wish {
     /// The command that runs it in the lab.
     pub fn in_lab(&self, store: &StoreArgs) -> anyhow::Result<Value> {
         static LAST: AtomicU32 = AtomicU32::new(0);
-        let Base { mut twin, measured } = self.base(store)?;
-        let window = measured.as_ref().and_then(|(_, window)| *window);
-        let used = self.over(given(&twin, window));
+        let Base { mut twin, measured, given } = self.base(store)?;
+        let used = self.over(given);
         self.change(&mut twin, &used);
         if measured.is_none() {
             twin.flow.duration_ns = duration_ns(&used);
@@ -178,7 +179,8 @@ impl Wish {
             if self.rate_bps.is_none() || self.rtt_ns.is_none() {
                 return Err(exit::usage("without a run, rate_bps and rtt_ns are needed"));
             }
-            return Ok(Base { twin: described(self.direction.unwrap_or(Direction::To)), measured: None });
+            let twin = described(self.direction.unwrap_or(Direction::To));
+            return Ok(Base { given: given(&twin, (None, None)), twin, measured: None });
         };
         let path = MeasuredArgs::of(Some(run.clone()), store.clone()).find()?.path;
         let measurement = path.measurement.clone();
@@ -186,15 +188,16 @@ impl Wish {
         let direction = self.direction.or(first).unwrap_or(Direction::To);
         let twin = twin::build(&measurement, direction, &path.twin_options()).map_err(refusal::of)?;
         let result = measurement.directions.iter().find(|d| d.direction == direction);
-        let window = result.and_then(|d| match d.findings.first()?.limit {
-            Limit::ReceiveWindow => d.window.on_the_wire_max_bytes.or(d.window.on_the_wire_bytes),
-            Limit::SendBuffer => {
-                let each = d.goodput_bps / f64::from(twin.flow.streams.max(1));
-                Some((each * twin.round_trip().as_secs_f64() / 8.0) as u64)
+        let each = |d: &DirectionResult| d.goodput_bps / f64::from(twin.flow.streams.max(1));
+        let hosts = result.map_or((None, None), |d| match d.findings.first().map(|finding| finding.limit) {
+            Some(Limit::ReceiveWindow) => {
+                (d.window.on_the_wire_max_bytes.or(d.window.on_the_wire_bytes), None)
             }
-            _ => None,
+            Some(Limit::SendBuffer) => (Some((each(d) * twin.round_trip().as_secs_f64() / 8.0) as u64), None),
+            Some(Limit::Cpu | Limit::HostDrops) => (None, Some(d.goodput_bps)),
+            _ => (None, None),
         });
-        Ok(Base { twin, measured: Some((measurement, window)) })
+        Ok(Base { given: given(&twin, hosts), twin, measured: Some(measurement) })
     }
 
     /// These parameters, with the wished ones.
@@ -272,8 +275,8 @@ fn described(direction: Direction) -> Twin {
     }
 }
 
-/// The parameters of a twin; `window` is the largest that its transfer can have.
-fn given(twin: &Twin, window: Option<u64>) -> Given {
+/// The parameters of a twin, with the largest window that its transfer can have, and what its hosts reach.
+fn given(twin: &Twin, (window, hosts_bps): (Option<u64>, Option<f64>)) -> Given {
     let (way, flow) = (twin.way(twin.direction), &twin.flow);
     let headers = if twin.ipv6 { HEADERS_IPV6 } else { HEADERS };
     let mss = u64::from(twin.mtu).saturating_sub(headers).max(1);
@@ -291,6 +294,7 @@ fn given(twin: &Twin, window: Option<u64>) -> Given {
         congestion_control: flow.congestion.clone(),
         mss_bytes: flow.mss.map_or(mss, |asked| u64::from(asked).min(mss)),
         program_bps: held.map(|bps| bps as f64),
+        hosts_bps,
     }
 }
 
@@ -320,19 +324,20 @@ fn limits(given: &Given) -> Vec<LimitedBy> {
                 ("rate", format!("The bottleneck of {rate} carries {goodput} of payload."))
             }
             Bound::Window => {
-                let window = ByteCount::bytes(given.window_bytes.unwrap_or_default());
-                let windows = several(given.streams, "window");
-                ("window", format!("{windows} of {window} in a round trip of {rtt} carries {goodput}."))
+                let bytes = ByteCount::bytes(given.window_bytes.unwrap_or_default());
+                let (windows, carry) = match given.streams {
+                    1 => ("A window".to_owned(), "carries"),
+                    n => (format!("{n} windows"), "carry"),
+                };
+                ("window", format!("{windows} of {bytes} in a round trip of {rtt} {carry} {goodput}."))
             }
             Bound::Loss => {
-                let (loss, name) = (share(given.loss), &given.congestion_control);
-                (
-                    "loss",
-                    format!(
-                        "With a loss of {loss}, {} of {name} reach {goodput}.",
-                        several(given.streams, "stream").to_lowercase()
-                    ),
-                )
+                let (lost, name) = (share(given.loss), &given.congestion_control);
+                let (streams, reach) = match given.streams {
+                    1 => ("a stream".to_owned(), "reaches"),
+                    n => (format!("{n} streams"), "reach"),
+                };
+                ("loss", format!("With a loss of {lost}, {streams} of {name} {reach} {goodput}."))
             }
         };
         limits.push(LimitedBy { limit, goodput_bps: expected.bps, sentence });
@@ -342,6 +347,10 @@ fn limits(given: &Given) -> Vec<LimitedBy> {
         let goodput_bps = bps * f64::from(given.streams);
         let sentence = format!("The programs hold the transfer to {}.", format_bps(goodput_bps));
         LimitedBy { limit: "program", goodput_bps, sentence }
+    }));
+    limits.extend(given.hosts_bps.map(|goodput_bps| {
+        let sentence = format!("The hosts reach {}, as measured.", format_bps(goodput_bps));
+        LimitedBy { limit: "hosts", goodput_bps, sentence }
     }));
     limits
 }
@@ -402,13 +411,9 @@ fn lowest_words(first: &LimitedBy) -> &'static str {
         "window" => "The window limits it.",
         "loss" => "Loss limits it.",
         "queue" => "The short queue limits it.",
-        _ => "The programs limit it.",
+        "program" => "The programs limit it.",
+        _ => "The hosts limit it.",
     }
-}
-
-/// `A window`, `4 windows`.
-fn several(number: u32, what: &str) -> String {
-    if number == 1 { format!("A {what}") } else { format!("{number} {what}s") }
 }
 
 fn share(fraction: f64) -> String {

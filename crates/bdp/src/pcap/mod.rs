@@ -95,23 +95,26 @@ impl PcapArgs {
             }
             _ => None,
         };
-        let job = Job::Pcap(Box::new(PcapPlan {
+        let job = Job::Pcap(Box::new(self.plan(sources)));
+        Ok(Planned { document: Box::new(document), ..Planned::by_events(job) })
+    }
+
+    fn plan(&self, sources: Vec<Source>) -> PcapPlan {
+        PcapPlan {
             sources,
             filter: self.filter.clone().unwrap_or_default(),
             memory_bytes: self.memory.as_bytes(),
             separate: self.separate,
-        }));
-        Ok(Planned { document: Box::new(document), ..Planned::by_events(job) })
+        }
     }
 
     /// Reads the captures and prints the findings.
     pub fn run(self) -> Outcome {
         self.page.check()?;
         let cancel = interrupt::cancel_instead();
-        let Self { files, live, filter, separate, memory, flow, top, compat, page, json } = self;
-        let sources = files.into_iter().map(Source::File).chain(live.plan()?.map(Source::Live)).collect();
-        let filter = filter.unwrap_or_default();
-        let plan = PcapPlan { sources, filter, memory_bytes: memory.as_bytes(), separate };
+        let files = self.files.iter().cloned().map(Source::File);
+        let plan = self.plan(files.chain(self.live.plan()?.map(Source::Live)).collect());
+        let Self { flow, top, compat, page, json, .. } = self;
         match compat {
             Some(Compat::Tshark) => return as_tshark(&plan, cancel),
             Some(Compat::Tcptrace) => return as_tcptrace(&plan, cancel),

@@ -419,3 +419,59 @@ fn lowest_words(first: &LimitedBy) -> &'static str {
 fn share(fraction: f64) -> String {
     format!("{} %", bdp_model::units::significant(fraction * 100.0))
 }
+
+#[cfg(test)]
+mod tests {
+    use bdp_scenario::{PlanOptions, Scenario};
+
+    use super::*;
+
+    fn wish(document: Value) -> Wish {
+        Wish::read(document).unwrap()
+    }
+
+    #[test]
+    fn the_lab_is_given_what_the_models_are() {
+        let wish = wish(json!({
+            "direction": "from", "rate_bps": 5e7, "rtt_ns": 30_000_001, "loss": 0.002, "queue_bytes": 153_800,
+            "window_bytes": 100_000, "streams": 3, "congestion_control": "reno",
+        }));
+        let mut twin = described(Direction::From);
+        let used = wish.over(given(&twin, (None, None)));
+        wish.change(&mut twin, &used);
+        twin.flow.duration_ns = duration_ns(&used);
+        assert_eq!(json!(given(&twin, (None, None))), json!(used));
+        let scenario = Scenario::parse("what-if", &twin.scenario(2, 1)).unwrap();
+        let cases = scenario.plan(&PlanOptions::default()).unwrap();
+        let link = &cases[0].links[0].config;
+        assert_eq!((cases.len(), link.reverse.rate), (2, Some(Rate::bps(50_000_000))));
+        assert_eq!(link.forward.rate, None);
+        assert_eq!(link.forward.delay.as_ns() + link.reverse.delay.as_ns(), 30_000_001);
+    }
+
+    #[test]
+    fn the_lowest_limit_is_named_first_and_the_queue_adds_to_the_round_trip() {
+        let answer = |document: Value| wish(document).answer(&StoreArgs::at(Some("none"))).unwrap();
+        let all = answer(json!({
+            "rate_bps": 1e8, "rtt_ns": 40_000_000, "loss": 1e-3, "queue_bytes": 50_000, "streams": 2,
+            "congestion_control": "cubic",
+        }));
+        let limits = all["limits"].as_array().unwrap();
+        let names: Vec<_> = limits.iter().map(|limit| limit["limit"].as_str().unwrap()).collect();
+        assert_eq!(names, ["loss", "queue", "rate"]);
+        assert_eq!((&all["goodput_bps"], &all["measured"]), (&limits[0]["goodput_bps"], &Value::Null));
+        assert_eq!(all["loaded_rtt_ns"], 40_000_000, "loss keeps the queue empty");
+        // 100 kB more than the 500 kB of the path stand in the queue for 8 ms.
+        let full = answer(json!({
+            "rate_bps": 1e8, "rtt_ns": 40_000_000, "queue_bytes": 200_000, "window_bytes": 600_000,
+        }));
+        assert_eq!(
+            (&full["limits"][0]["limit"], &full["loaded_rtt_ns"]),
+            (&json!("rate"), &json!(48_000_000))
+        );
+        let vegas = answer(
+            json!({ "rate_bps": 1e8, "rtt_ns": 40_000_000, "loss": 0.01, "congestion_control": "vegas" }),
+        );
+        assert!(vegas["sentence"].as_str().unwrap().ends_with("run it in the lab."), "{vegas}");
+    }
+}

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, FromRequest, Path, Query, Request, State};
@@ -9,7 +10,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::sse::{self, Sse};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{delete, get, post};
 use axum::{Json, Router};
 use futures_util::Stream;
 use futures_util::stream;
@@ -21,7 +22,7 @@ use tokio::time::Duration;
 use crate::door::Door;
 use crate::event_log::{LoggedEvent, Role};
 use crate::jobs::{Jobs, RunningJob};
-use crate::{Asked, Host, Refused, RefusedBy, RunSelection, assets};
+use crate::{Asked, Captures, Host, Order, Refused, RefusedBy, RunSelection, Secrets, assets, upload};
 
 /// Most bytes of a request.
 const MOST_BODY: usize = 64 << 10;
@@ -39,9 +40,11 @@ pub struct Shared {
     /// The jobs.
     pub jobs: Arc<Jobs>,
     door: Arc<Door>,
+    /// Uploaded captures.
+    pub captures: Arc<Captures>,
     streams: Arc<Semaphore>,
     /// Becomes true when the server ends, so that no stream keeps it.
-    ending: watch::Receiver<bool>,
+    pub ending: watch::Receiver<bool>,
 }
 
 impl Shared {
@@ -51,9 +54,17 @@ impl Shared {
             jobs: Arc::new(Jobs::new(host.clone())),
             host,
             door: Arc::new(door),
+            captures: Arc::new(Captures::new()),
             streams: Arc::new(Semaphore::new(MOST_STREAMS)),
             ending,
         }
+    }
+
+    fn order(&self, headers: &HeaderMap, line: CommandLine) -> Result<Order, Refused> {
+        if line.command.len() > MOST_WORDS {
+            return Err(Refused::new(RefusedBy::Usage, format!("a command has at most {MOST_WORDS} words")));
+        }
+        Ok(Order { words: line.command, secrets: line.secrets, is_local: self.door.is_local(headers) })
     }
 }
 
@@ -68,6 +79,11 @@ pub fn router(shared: Shared) -> Router {
         .route("/jobs/{id}/events", get(follow_job))
         .route("/jobs/{id}/cancel", post(cancel_job))
         .route("/jobs/{id}/answer", post(answer_job))
+        .route("/answer", post(answer))
+        .route("/what-if", post(what_if))
+        .route("/what-if/lab", post(what_if_in_lab))
+        .route("/captures", post(upload::receive).layer(DefaultBodyLimit::disable()))
+        .route("/captures/{id}", delete(upload::remove))
         .route("/runs", get(list_runs))
         .route("/runs/{run}", get(show_run).delete(remove_run))
         .route("/runs/{run}/report", get(report))
@@ -150,27 +166,56 @@ struct CommandLine {
     /// Chosen by the page for each press of the button.
     #[serde(default)]
     key: String,
+    /// Tokens, which are no part of the command.
+    #[serde(default)]
+    secrets: Secrets,
 }
 
-async fn check(State(shared): State<Shared>, Sent(line): Sent<CommandLine>) -> Result<Json<Value>, Refused> {
-    let asked = asked(&shared, line).await?;
-    Ok(Json(json!({ "command": asked.command, "job": asked.job.to_json() })))
+async fn check(
+    State(shared): State<Shared>,
+    headers: HeaderMap,
+    Sent(line): Sent<CommandLine>,
+) -> Result<Json<Value>, Refused> {
+    let asked = asked(&shared, &headers, line).await?;
+    Ok(Json(json!({ "command": asked.command, "notes": asked.notes, "job": asked.job.to_json() })))
 }
 
-async fn start_job(State(shared): State<Shared>, Sent(line): Sent<CommandLine>) -> Result<Response, Refused> {
+async fn start_job(
+    State(shared): State<Shared>,
+    headers: HeaderMap,
+    Sent(line): Sent<CommandLine>,
+) -> Result<Response, Refused> {
     let key = line.key.clone();
-    let asked = asked(&shared, line).await?;
+    let asked = asked(&shared, &headers, line).await?;
     let (job, is_new) = shared.jobs.start(asked, key)?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(job.state())).into_response())
 }
 
-async fn asked(shared: &Shared, line: CommandLine) -> Result<Asked, Refused> {
-    if line.command.len() > MOST_WORDS {
-        return Err(Refused::new(RefusedBy::Usage, format!("a command has at most {MOST_WORDS} words")));
-    }
-    let host = shared.host.clone();
-    apart(move || host.job(&line.command)).await
+async fn asked(shared: &Shared, headers: &HeaderMap, line: CommandLine) -> Result<Asked, Refused> {
+    let order = shared.order(headers, line)?;
+    let (host, captures) = (shared.host.clone(), shared.captures.clone());
+    apart(move || host.job(order, &captures)).await
+}
+
+async fn answer(
+    State(shared): State<Shared>,
+    headers: HeaderMap,
+    Sent(line): Sent<CommandLine>,
+) -> Result<Json<Value>, Refused> {
+    let order = shared.order(&headers, line)?;
+    apart(move || shared.host.answer(order)).await.map(Json)
+}
+
+async fn what_if(State(shared): State<Shared>, Sent(wish): Sent<Value>) -> Result<Json<Value>, Refused> {
+    apart(move || shared.host.what_if(wish)).await.map(Json)
+}
+
+async fn what_if_in_lab(
+    State(shared): State<Shared>,
+    Sent(wish): Sent<Value>,
+) -> Result<Json<Value>, Refused> {
+    apart(move || shared.host.what_if_in_lab(wish)).await.map(Json)
 }
 
 async fn list_jobs(State(shared): State<Shared>) -> Json<Value> {
@@ -188,14 +233,14 @@ async fn cancel_job(State(shared): State<Shared>, Path(id): Path<String>) -> Res
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Answer {
+struct YesOrNo {
     yes: bool,
 }
 
 async fn answer_job(
     State(shared): State<Shared>,
     Path(id): Path<String>,
-    Sent(answer): Sent<Answer>,
+    Sent(answer): Sent<YesOrNo>,
 ) -> Result<StatusCode, Refused> {
     shared.jobs.get(&id)?.answer(answer.yes)?;
     Ok(StatusCode::ACCEPTED)
@@ -284,7 +329,19 @@ async fn list_runs(
     selection: Result<Query<RunSelection>, axum::extract::rejection::QueryRejection>,
 ) -> Result<Json<Value>, Refused> {
     let Query(selection) = selection.map_err(|error| Refused::new(RefusedBy::Usage, error.body_text()))?;
-    apart(move || shared.host.runs(&selection)).await.map(Json)
+    // A browser that searches for something else breaks off: nobody waits for this search any more.
+    let waits = Waits(Arc::new(AtomicBool::new(false)));
+    let cancel = waits.0.clone();
+    apart(move || shared.host.runs(&selection, &cancel)).await.map(Json)
+}
+
+/// Raised once its request is over.
+struct Waits(Arc<AtomicBool>);
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 async fn show_run(State(shared): State<Shared>, Path(run): Path<String>) -> Result<Response, Refused> {
@@ -321,7 +378,7 @@ async fn remove_run(State(shared): State<Shared>, Path(run): Path<String>) -> Re
 }
 
 /// Runs work that may wait for a disk apart from the threads that answer.
-async fn apart<T: Send + 'static>(
+pub async fn apart<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Refused> + Send + 'static,
 ) -> Result<T, Refused> {
     let done = tokio::task::spawn_blocking(work).await;
@@ -353,6 +410,8 @@ impl IntoResponse for Refused {
             RefusedBy::Usage => (StatusCode::BAD_REQUEST, "usage", 2),
             RefusedBy::Missing => (StatusCode::NOT_FOUND, "usage", 2),
             RefusedBy::Access => (StatusCode::UNAUTHORIZED, "environment", 3),
+            RefusedBy::Forbidden => (StatusCode::FORBIDDEN, "environment", 3),
+            RefusedBy::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "usage", 2),
             RefusedBy::Busy => (StatusCode::CONFLICT, "environment", 3),
             RefusedBy::Environment => (StatusCode::UNPROCESSABLE_ENTITY, "environment", 3),
             RefusedBy::Bug => (StatusCode::INTERNAL_SERVER_ERROR, "bug", 4),

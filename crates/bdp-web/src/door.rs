@@ -10,20 +10,40 @@ use axum::http::{HeaderMap, header};
 
 use crate::{Refused, RefusedBy};
 
+/// Headers by which a proxy says for whom it asks.
+const PASSED_ON: [&str; 4] = ["forwarded", "x-forwarded-for", "x-real-ip", "via"];
+
 /// The authority over one server.
 #[derive(Debug, Clone)]
 pub struct Door {
     token: String,
     session: String,
     names: BTreeSet<String>,
+    is_loopback: bool,
 }
 
 impl Door {
     /// A door that `token` opens. `session` is a second secret, which ends with the server. `names` are the host names
-    /// by which browsers may address the server, apart from `localhost` and plain addresses.
-    pub fn new(token: String, session: String, names: impl IntoIterator<Item = String>) -> Self {
+    /// by which browsers may address the server, apart from `localhost` and plain addresses. `is_loopback`: whether
+    /// only this machine reaches it.
+    pub fn new(
+        token: String,
+        session: String,
+        names: impl IntoIterator<Item = String>,
+        is_loopback: bool,
+    ) -> Self {
         let names = names.into_iter().map(|name| name.to_ascii_lowercase()).collect();
-        Self { token, session, names }
+        Self { token, session, names, is_loopback }
+    }
+
+    /// Whether the request comes from this machine: not through a proxy, which passes on its own name.
+    pub fn is_local(&self, headers: &HeaderMap) -> bool {
+        let name = without_port(text(headers, header::HOST.as_str()).unwrap_or_default());
+        let address = name.trim_matches(['[', ']']).parse::<IpAddr>();
+        let is_own =
+            name.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback());
+        let is_passed_on = PASSED_ON.iter().any(|name| headers.contains_key(*name));
+        self.is_loopback && is_own && !is_passed_on
     }
 
     /// Refuses a request for a host that is not this server: a foreign name that was made to resolve to it.
@@ -111,7 +131,7 @@ mod tests {
     use super::*;
 
     fn door() -> Door {
-        Door::new("secret".to_owned(), "session".to_owned(), ["Lab-1.example".to_owned()])
+        Door::new("secret".to_owned(), "session".to_owned(), ["Lab-1.example".to_owned()], true)
     }
 
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
@@ -131,6 +151,20 @@ mod tests {
         for host in ["evil.example:5299", "localhost.evil.example", "127.0.0.1.evil.example", "", "a:b:c"] {
             assert!(door().check_host(&headers(&[("host", host)])).is_err(), "{host}");
         }
+    }
+
+    #[test]
+    fn only_this_machine_is_local() {
+        let is_local = |door: &Door, pairs: &[(&'static str, &str)]| door.is_local(&headers(pairs));
+        for host in ["localhost:5280", "127.0.0.1:5280", "[::1]:5280"] {
+            assert!(is_local(&door(), &[("host", host)]), "{host}");
+            assert!(!is_local(&door(), &[("host", host), ("x-forwarded-for", "192.0.2.7")]), "{host}");
+        }
+        for host in ["lab-1.example", "192.0.2.7:5280", ""] {
+            assert!(!is_local(&door(), &[("host", host)]), "{host}");
+        }
+        let open = Door::new("secret".to_owned(), "session".to_owned(), [], false);
+        assert!(!is_local(&open, &[("host", "127.0.0.1:5280")]));
     }
 
     #[test]

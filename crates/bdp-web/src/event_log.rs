@@ -8,7 +8,7 @@ use tokio::sync::watch;
 /// Most bytes of events that are kept of a job that runs.
 const MOST_BYTES: usize = 64 << 20;
 /// Most bytes of readings that are kept of one that has ended.
-const MOST_ENDED: usize = 4 << 20;
+const MOST_ENDED: usize = 2 << 20;
 
 /// One event of a stream, numbered from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]

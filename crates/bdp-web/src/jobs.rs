@@ -7,21 +7,23 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use bdp_run::job::Outcome;
-use bdp_run::{Event, Question};
+use bdp_run::{EVENT_SCHEMA, Event};
 use bdp_sys::clock;
 use serde::Serialize;
 use serde_json::Value;
+use tokio::sync::watch;
 
 use crate::event_log::{EventLog, Role};
-use crate::{Asked, Host, Refused, RefusedBy};
+use crate::{Asked, Host, JobResult, Refused, RefusedBy};
 
 /// Most ended jobs that are kept; their runs stay in the store.
-const MOST_ENDED: usize = 20;
+const MOST_ENDED: usize = 50;
 
 /// All jobs, oldest first.
 pub struct Jobs {
     host: Arc<dyn Host>,
     all: Mutex<Table>,
+    running: watch::Sender<usize>,
 }
 
 #[derive(Default)]
@@ -36,6 +38,7 @@ pub struct RunningJob {
     pub id: u64,
     key: String,
     command: String,
+    notes: Vec<String>,
     kind: String,
     started_unix_ms: u64,
     /// Its events.
@@ -58,6 +61,7 @@ struct JobProgress {
 pub struct JobState<'a> {
     id: String,
     command: &'a str,
+    notes: &'a [String],
     kind: &'a str,
     started_unix_ms: u64,
     state: &'static str,
@@ -68,7 +72,7 @@ pub struct JobState<'a> {
 impl Jobs {
     /// No jobs yet.
     pub fn new(host: Arc<dyn Host>) -> Self {
-        Self { host, all: Mutex::default() }
+        Self { host, all: Mutex::default(), running: watch::Sender::new(0) }
     }
 
     /// Starts a job, unless one with this key was started before: then returns that, and whether this one is new.
@@ -90,6 +94,7 @@ impl Jobs {
             id: table.last,
             key,
             command: asked.command.clone(),
+            notes: asked.notes.clone(),
             kind,
             started_unix_ms: clock::unix_ms(),
             log: EventLog::new(),
@@ -97,9 +102,15 @@ impl Jobs {
             progress: Mutex::default(),
             answered: Condvar::new(),
         });
-        let (host, running) = (self.host.clone(), job.clone());
+        let (host, begun, running) = (self.host.clone(), job.clone(), self.running.clone());
         let thread = thread::Builder::new().name(format!("bdp-job-{}", job.id));
-        thread.spawn(move || running.run(&*host, asked)).map_err(|error| {
+        self.running.send_modify(|running| *running += 1);
+        let run = move || {
+            begun.run(&*host, asked);
+            running.send_modify(|running| *running -= 1);
+        };
+        thread.spawn(run).map_err(|error| {
+            self.running.send_modify(|running| *running -= 1);
             Refused::new(RefusedBy::Environment, format!("cannot start a thread for the job: {error}"))
         })?;
         table.jobs.push_back(job.clone());
@@ -129,27 +140,38 @@ impl Jobs {
     pub fn cancel_all(&self) {
         lock(&self.all).jobs.iter().for_each(|job| job.cancel());
     }
+
+    /// Waits until no job runs.
+    pub async fn all_ended(&self) {
+        // The sender lives as long as this.
+        let _ = self.running.subscribe().wait_for(|&running| running == 0).await;
+    }
 }
 
 impl RunningJob {
     fn run(&self, host: &dyn Host, asked: Asked) {
-        let mut watch = |event: Event<'_>| {
+        let mut watch = |event: Event<'_>, told: Value| {
             let role =
                 if matches!(event, Event::Progress { .. } | Event::Probes { .. } | Event::Sockets { .. }) {
                     Role::Reading
                 } else {
                     Role::Step
                 };
-            self.log.add(host.event(&event).to_string(), role);
+            self.log.add(told.to_string(), role);
         };
-        let mut answer = |question: &Question<'_>| self.ask(question);
+        let mut answer = |question: Value| self.ask(question);
         let run = || host.run(asked, &mut watch, &mut answer, &self.cancel);
         // A bug of one job ends only that job; the panic hook has printed it.
-        let outcome = panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
-            Outcome::failed(
-                "internal error in bdp, printed where 'bdp page' runs; please report it".to_owned(),
-            )
-        });
+        let JobResult { outcome, document } =
+            panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
+                JobResult::failed(
+                    "internal error in bdp, printed where 'bdp page' runs; please report it".to_owned(),
+                )
+            });
+        if let Some(document) = document {
+            let head = format!(r#"{{"schema":"{EVENT_SCHEMA}","event":"result","document":"#);
+            self.log.add(format!("{head}{document}}}"), Role::Step);
+        }
         let text = outcome.to_json().to_string();
         // Together: whoever has the outcome finds the job over, and whoever finds it over finds the outcome.
         let mut progress = lock(&self.progress);
@@ -158,9 +180,9 @@ impl RunningJob {
     }
 
     /// Waits for the answer of whoever watches; no if the job is cancelled meanwhile.
-    fn ask(&self, question: &Question<'_>) -> bool {
+    fn ask(&self, question: Value) -> bool {
         let mut progress = lock(&self.progress);
-        progress.question = serde_json::to_value(question).ok();
+        progress.question = Some(question);
         progress.answer = None;
         while progress.answer.is_none() && !self.cancel.load(Ordering::Relaxed) {
             progress = self.answered.wait(progress).unwrap_or_else(PoisonError::into_inner);
@@ -200,6 +222,7 @@ impl RunningJob {
         JobState {
             id: self.id.to_string(),
             command: &self.command,
+            notes: &self.notes,
             kind: &self.kind,
             started_unix_ms: self.started_unix_ms,
             state: if progress.outcome.is_some() { "ended" } else { "running" },

@@ -7,18 +7,22 @@
 
 mod api;
 mod assets;
+mod captures;
 pub mod door;
 mod event_log;
 mod jobs;
 mod server;
+mod upload;
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use bdp_run::job::{Job, Outcome};
-use bdp_run::{Event, Question};
+use bdp_run::Event;
+use bdp_run::job::{Ended, Job, Outcome};
 use serde::Serialize;
 use serde_json::Value;
 
+pub use captures::{Capture, Captures};
 pub use door::Door;
 pub use server::{Server, serve};
 
@@ -28,22 +32,25 @@ pub trait Host: Send + Sync + 'static {
     fn about(&self) -> Result<Value, Refused>;
     /// The commands of the page and their options, for its form.
     fn commands(&self) -> Value;
-    /// Turns the words of a command line, without `bdp`, into a job.
-    fn job(&self, words: &[String]) -> Result<Asked, Refused>;
-    /// Runs a job to its end. Called on a thread of its own.
+    /// Turns a command line into a job.
+    fn job(&self, order: Order, captures: &Captures) -> Result<Asked, Refused>;
+    /// What a command that answers at once prints with `--json`.
+    fn answer(&self, order: Order) -> Result<Value, Refused>;
+    /// What a path would carry with other parameters.
+    fn what_if(&self, wish: Value) -> Result<Value, Refused>;
+    /// The command of a job that runs this in the lab.
+    fn what_if_in_lab(&self, wish: Value) -> Result<Value, Refused>;
+    /// Runs a job to its end, and passes on each event, and each question, as its readers get it. Called on a thread
+    /// of its own.
     fn run(
         &self,
         asked: Asked,
-        watch: &mut dyn FnMut(Event<'_>),
-        answer: &mut dyn FnMut(&Question<'_>) -> bool,
+        watch: &mut dyn FnMut(Event<'_>, Value),
+        answer: &mut dyn FnMut(Value) -> bool,
         cancel: &AtomicBool,
-    ) -> Outcome;
-    /// An event as its readers get it.
-    fn event(&self, event: &Event<'_>) -> Value {
-        event.to_json()
-    }
-    /// A page of the stored runs, newest first.
-    fn runs(&self, selection: &RunSelection) -> Result<Value, Refused>;
+    ) -> JobResult;
+    /// A page of the stored runs, newest first; nobody waits for it any more once `cancel` is raised.
+    fn runs(&self, selection: &RunSelection, cancel: &AtomicBool) -> Result<Value, Refused>;
     /// The document of a stored run, as printed by `bdp show --json`.
     fn run_document(&self, run: &str) -> Result<String, Refused>;
     /// The HTML report of a stored run.
@@ -54,13 +61,56 @@ pub trait Host: Send + Sync + 'static {
     fn remove(&self, run: &str) -> Result<(), Refused>;
 }
 
+/// A command line that the page sends.
+pub struct Order {
+    /// Its words, without `bdp`.
+    pub words: Vec<String>,
+    /// What must not be seen in a command line.
+    pub secrets: Secrets,
+    /// Whether who asks is at this machine, and so may change its settings.
+    pub is_local: bool,
+}
+
+/// Secrets of a job. They are no part of its command, its events or its results.
+#[derive(Clone, Default, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Secrets {
+    /// The token of the server to measure to.
+    pub token: Option<String>,
+    /// The token that allows changes of the far end's settings.
+    pub tune_token: Option<String>,
+}
+
+/// Makes the document of an ended job, as JSON.
+pub type DocumentOf = Box<dyn Fn(&Ended) -> Option<String> + Send>;
+
 /// A job with the command that requests it.
-#[derive(Debug, Clone)]
 pub struct Asked {
     /// The command line, to be pasted in a shell.
     pub command: String,
     /// The job.
     pub job: Job,
+    /// What its requester should know before it runs.
+    pub notes: Vec<String>,
+    /// What the command prints of the ended job with `--json`.
+    pub document: DocumentOf,
+    /// Captures that it reads.
+    pub captures: Vec<Arc<Capture>>,
+}
+
+/// How a job ended.
+pub struct JobResult {
+    /// The outcome.
+    pub outcome: Outcome,
+    /// The result, as JSON.
+    pub document: Option<String>,
+}
+
+impl JobResult {
+    /// Of a job that this kept from running.
+    pub const fn failed(error: String) -> Self {
+        Self { outcome: Outcome::failed(error), document: None }
+    }
 }
 
 /// Which stored runs to return.
@@ -100,8 +150,12 @@ pub enum RefusedBy {
     Usage,
     /// What it asks for is not there.
     Missing,
-    /// Who asks may not.
+    /// Who asks is unknown.
     Access,
+    /// Who asks may not do this.
+    Forbidden,
+    /// The request has too many bytes.
+    TooLarge,
     /// Another job is running.
     Busy,
     /// Permission, peer or a part is missing.

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::io;
 use std::net::TcpListener;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,10 +17,10 @@ use crate::api::{self, Shared};
 use crate::{Door, Host};
 
 /// Most connections at once; a browser opens six.
-const MOST_CONNECTIONS: usize = 256;
+const MOST_CONNECTIONS: u32 = 256;
 /// Longest time that a client may take for the head of a request.
 const HEAD_TIME: Duration = Duration::from_secs(20);
-/// Time that jobs get to end before the server does.
+/// Time that jobs, and then connections, get to end before the server does.
 const LAST_MOMENTS: Duration = Duration::from_secs(3);
 
 /// A server before it serves.
@@ -44,24 +45,25 @@ pub fn serve(server: Server, until: impl FnOnce() + Send + 'static) -> io::Resul
         let ended = tokio::task::spawn_blocking(until);
         let listener = tokio::net::TcpListener::from_std(listener)?;
         let asked_to_end = async { drop(ended.await) };
-        accept(listener, shared, asked_to_end).await;
+        let places = Arc::new(Semaphore::new(MOST_CONNECTIONS as usize));
+        accept(listener, shared, places.clone(), asked_to_end).await;
         jobs.cancel_all();
-        let all_ended = async {
-            while jobs.list().iter().any(|job| !job.is_over()) {
-                time::sleep(Duration::from_millis(20)).await;
-            }
-        };
-        drop(time::timeout(LAST_MOMENTS, all_ended).await);
+        drop(time::timeout(LAST_MOMENTS, jobs.all_ended()).await);
         ends.send_replace(true);
-        // The streams bring the outcome before they end.
-        time::sleep(Duration::from_millis(50)).await;
+        // Each connection ends after the answer that it carries, a stream after the outcome.
+        drop(time::timeout(LAST_MOMENTS, places.acquire_many(MOST_CONNECTIONS)).await);
         Ok(())
     })
 }
 
-async fn accept(listener: tokio::net::TcpListener, shared: Shared, until: impl Future<Output = ()>) {
+async fn accept(
+    listener: tokio::net::TcpListener,
+    shared: Shared,
+    places: Arc<Semaphore>,
+    until: impl Future<Output = ()>,
+) {
+    let ending = shared.ending.clone();
     let router = api::router(shared);
-    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     tokio::pin!(until);
     loop {
         let place = tokio::select! {
@@ -80,12 +82,25 @@ async fn accept(listener: tokio::net::TcpListener, shared: Shared, until: impl F
         // Events are small, and each should be seen at once.
         let _ = stream.set_nodelay(true);
         let service = TowerToHyperService::new(router.clone());
+        let mut ending = ending.clone();
         tokio::spawn(async move {
             let mut http = http1::Builder::new();
             http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME);
+            let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
             // A client that breaks off is no error of the server.
-            let _ = http.serve_connection(TokioIo::new(stream), service).await;
+            tokio::select! {
+                _ = connection.as_mut() => {}
+                () = ended(&mut ending) => {
+                    connection.as_mut().graceful_shutdown();
+                    let _ = connection.await;
+                }
+            }
             drop(place);
         });
     }
+}
+
+async fn ended(ending: &mut watch::Receiver<bool>) {
+    // Without a sender the server has ended.
+    let _ = ending.wait_for(|&ends| ends).await;
 }

@@ -8,19 +8,21 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use bdp_run::Event;
 use bdp_run::job::{Ending, Job, Outcome};
-use bdp_run::{Event, Question};
-use bdp_web::{Asked, Door, Host, Refused, RefusedBy, RunSelection, Server};
+use bdp_web::{Asked, Captures, Door, Host, JobResult, Order, Refused, RefusedBy, RunSelection, Server};
 use serde_json::{Value, json};
 
 const TOKEN: &str = "0123456789abcdef";
 /// Longest wait of a test for what comes at once.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Jobs that are named by their words: `ends`, `waits` until cancelled, `asks`, `breaks`.
+/// Jobs that are named by their words: `ends`, `waits` until cancelled, `asks`, `breaks`, `reads` a capture.
 #[derive(Default)]
 struct Script {
     started: AtomicU32,
+    /// Tokens that jobs were given.
+    tokens: Mutex<Vec<String>>,
 }
 
 impl Host for Script {
@@ -32,7 +34,8 @@ impl Host for Script {
         json!([])
     }
 
-    fn job(&self, words: &[String]) -> Result<Asked, Refused> {
+    fn job(&self, order: Order, captures: &Captures) -> Result<Asked, Refused> {
+        let words = order.words;
         if words == ["no"] {
             return Err(Refused::new(RefusedBy::Usage, "'no' is no command: try 'yes'"));
         }
@@ -40,33 +43,72 @@ impl Host for Script {
             "schema": "bdp.job/1", "job": "watch", "targets": [], "interval_ns": 1, "samples_per_second": 1,
             "duration_ns": null,
         });
-        Ok(Asked { command: words.join(" "), job: Job::from_json(job).expect("a job") })
+        self.tokens.lock().expect("a lock").extend(order.secrets.tune_token);
+        let capture = words.get(1).map(|id| captures.get(id)).transpose()?;
+        Ok(Asked {
+            command: words.join(" "),
+            job: Job::from_json(job).expect("a job"),
+            notes: vec![format!("local: {}", order.is_local)],
+            document: Box::new(|_| None),
+            captures: capture.into_iter().collect(),
+        })
+    }
+
+    fn answer(&self, order: Order) -> Result<Value, Refused> {
+        match order.is_local {
+            true => Ok(json!({ "words": order.words })),
+            false => Err(Refused::new(RefusedBy::Forbidden, "only at the machine itself")),
+        }
+    }
+
+    fn what_if(&self, wish: Value) -> Result<Value, Refused> {
+        Ok(wish)
+    }
+
+    fn what_if_in_lab(&self, _: Value) -> Result<Value, Refused> {
+        Ok(json!({ "command": ["ends"] }))
     }
 
     fn run(
         &self,
         asked: Asked,
-        watch: &mut dyn FnMut(Event<'_>),
-        answer: &mut dyn FnMut(&Question<'_>) -> bool,
+        watch: &mut dyn FnMut(Event<'_>, Value),
+        answer: &mut dyn FnMut(Value) -> bool,
         cancel: &AtomicBool,
-    ) -> Outcome {
+    ) -> JobResult {
         self.started.fetch_add(1, Ordering::Relaxed);
-        let mut kept = 0;
+        let mut tell = |event: Event<'_>| {
+            let told = event.to_json();
+            watch(event, told);
+        };
+        let (mut kept, mut document) = (0, None);
         match asked.command.as_str() {
             "waits" => {
-                watch(Event::NothingToResume);
+                tell(Event::NothingToResume);
                 while !cancel.load(Ordering::Relaxed) {
                     thread::sleep(Duration::from_millis(5));
                 }
             }
-            "asks" => kept = usize::from(answer(&Question::Keep)),
+            "asks" => kept = usize::from(answer(json!({ "about": "keep" }))),
             "breaks" => panic!("a bug that this test means"),
-            _ => (1..=3).for_each(|n| watch(Event::LeftToOwner { changes: n })),
+            "reads c1" => {
+                let text = std::fs::read_to_string(asked.captures[0].path()).expect("a capture");
+                document = Some(json!({ "name": asked.captures[0].name, "text": text }).to_string());
+            }
+            _ => (1..=3).for_each(|n| tell(Event::LeftToOwner { changes: n })),
         }
-        Outcome { run: None, ending: Ending::Done, kept, expectations: vec![], baseline: vec![], error: None }
+        let outcome = Outcome {
+            run: None,
+            ending: Ending::Done,
+            kept,
+            expectations: vec![],
+            baseline: vec![],
+            error: None,
+        };
+        JobResult { outcome, document }
     }
 
-    fn runs(&self, selection: &RunSelection) -> Result<Value, Refused> {
+    fn runs(&self, selection: &RunSelection, _: &AtomicBool) -> Result<Value, Refused> {
         Ok(json!({ "search": selection.search, "most": selection.most, "before": selection.before }))
     }
 
@@ -114,7 +156,7 @@ impl Page {
     fn open() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("its address");
-        let door = Door::new(TOKEN.to_owned(), "session".to_owned(), []);
+        let door = Door::new(TOKEN.to_owned(), "session".to_owned(), ["bdp.example".to_owned()], true);
         let (end, ends) = mpsc::channel();
         let host = Arc::new(Script::default());
         let server = Server { listener, door, host: host.clone() };
@@ -156,8 +198,9 @@ impl Page {
         self.send(&format!("POST {path}"), &[&bearer()], &body.to_string())
     }
 
-    fn start(&self, words: &str) -> String {
-        let answer = self.post("/api/jobs", &json!({ "command": [words] }));
+    fn start(&self, line: &str) -> String {
+        let words: Vec<&str> = line.split(' ').collect();
+        let answer = self.post("/api/jobs", &json!({ "command": words }));
         assert_eq!(answer.status, 201, "{}", answer.body);
         answer.json()["id"].as_str().expect("an id").to_owned()
     }
@@ -317,6 +360,73 @@ fn a_question_is_answered_once() {
     page.job_when(&id, |job| !job["question"].is_null());
     page.post(&format!("/api/jobs/{id}/cancel"), &json!({}));
     assert_eq!(page.job_when(&id, |job| job["state"] == "ended")["outcome"]["kept"], 0);
+}
+
+#[test]
+fn a_capture_is_uploaded_read_by_a_job_and_removed() {
+    let page = Page::open();
+    let header = [&bearer(), "Bdp-Name: slow%20path.pcap", "Content-Type: application/octet-stream"];
+    // More than a request of JSON may have.
+    let text = "x".repeat(200_000);
+    let sent = page.send("POST /api/captures", &header, &text);
+    assert_eq!(sent.status, 201, "{}", sent.body);
+    assert_eq!(sent.json(), json!({ "id": "c1", "name": "slow path.pcap", "bytes": text.len() }));
+    let all = events(page.follow(&page.start("reads c1"), ""));
+    let (result, outcome) = (&all[0].1, &all[1].1);
+    assert_eq!((&result["schema"], &result["event"]), (&json!("bdp.event/1"), &json!("result")));
+    assert_eq!(result["document"], json!({ "name": "slow path.pcap", "text": text }));
+    assert_eq!(outcome["ending"], "done");
+    assert_eq!(page.send("DELETE /api/captures/c1", &[&bearer()], "").status, 204);
+    assert_eq!(page.send("DELETE /api/captures/c1", &[&bearer()], "").status, 404);
+    assert_eq!(page.post("/api/check", &json!({ "command": ["reads", "c1"] })).status, 404);
+    assert_eq!(page.send("POST /api/captures", &header, "").status, 400);
+    assert_eq!(page.send("POST /api/captures", &["Bdp-Name: x"], &text).status, 401);
+}
+
+#[test]
+fn a_capture_that_is_too_large_is_refused_before_it_is_sent() {
+    let page = Page::open();
+    let mut stream = page.connect();
+    let length = (4_u64 << 30) + 1;
+    write!(
+        stream,
+        "POST /api/captures HTTP/1.1\r\nHost: localhost\r\n{}\r\nContent-Length: {length}\r\n\r\n",
+        bearer()
+    )
+    .expect("a request");
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).expect("an answer");
+    assert!(line.starts_with("HTTP/1.1 413 "), "{line}");
+}
+
+#[test]
+fn secrets_reach_the_job_and_nothing_that_is_shown() {
+    let page = Page::open();
+    let secret = "correct-horse";
+    let line = json!({ "command": ["ends"], "secrets": { "tune_token": secret } });
+    let started = page.post("/api/jobs", &line);
+    assert_eq!(started.status, 201);
+    let id = started.json()["id"].as_str().expect("an id").to_owned();
+    let all = events(page.follow(&id, ""));
+    let shown = format!("{}{}{all:?}", started.body, page.get("/api/jobs").body);
+    assert!(!shown.contains(secret), "{shown}");
+    assert_eq!(*page.host.tokens.lock().expect("a lock"), [secret]);
+    assert_eq!(page.post("/api/check", &json!({ "command": ["ends"], "secrets": { "x": 1 } })).status, 400);
+}
+
+#[test]
+fn only_who_is_at_the_machine_may_change_its_settings() {
+    let (page, bearer) = (Page::open(), bearer());
+    let body = json!({ "command": ["tune", "revert"] });
+    assert_eq!(page.post("/api/answer", &body).json(), json!({ "words": ["tune", "revert"] }));
+    for proxy in [vec!["Host: bdp.example"], vec!["Host: localhost", "X-Forwarded-For: 192.0.2.7"]] {
+        let headers: Vec<&str> = proxy.into_iter().chain([bearer.as_str()]).collect();
+        let answer = page.send("POST /api/answer", &headers, &body.to_string());
+        assert_eq!(answer.status, 403, "{headers:?}");
+        assert_eq!(answer.message(), "only at the machine itself");
+        let checked = page.send("POST /api/check", &headers, &json!({ "command": ["ends"] }).to_string());
+        assert_eq!(checked.json()["notes"], json!(["local: false"]));
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use bdp_model::Probability;
 use bdp_model::statistics::comparison::THRESHOLD;
-use bdp_model::sweep::run_comparison::{Metric, Outcomes};
+use bdp_model::sweep::run_comparison::{Compared, Metric, Outcomes};
 use bdp_report::{About, ComparedText, Side};
 use bdp_run::compare::{ComparePlan, RunFigures};
 use bdp_run::job::context::Context;
@@ -18,6 +18,7 @@ use crate::exit::{self, Exit, Outcome};
 use crate::found::{Found, Kept};
 use crate::guest;
 use crate::output::{self, tame, utc};
+use crate::planned::Planned;
 use crate::report::PageArgs;
 use crate::store::StoreArgs;
 
@@ -100,8 +101,18 @@ impl Judged {
 }
 
 impl CompareArgs {
-    /// Compares the runs.
-    pub fn run(self) -> Outcome {
+    /// The job that compares the runs.
+    pub fn planned(&self) -> anyhow::Result<Planned> {
+        let sides = self.sides()?;
+        let plan = self.plan(&sides)?;
+        let threshold = plan.threshold;
+        Ok(Planned::new(Job::Compare(Box::new(plan)), move |ended| match &ended.results {
+            Results::Compared(Some(compared)) => Some(sides.json(compared, threshold)),
+            _ => None,
+        }))
+    }
+
+    fn sides(&self) -> anyhow::Result<Sides> {
         let (a, b) = match (&self.by, &self.a) {
             (Some(by), run) => {
                 let of = |value: &str| by.select(Found::find(run.as_deref(), &self.store)?, value);
@@ -115,30 +126,37 @@ impl CompareArgs {
                 (before(&newest.info, &self.store)?, newest)
             }
         };
-        let settings = self.by.as_ref().map(Settings::each).unwrap_or_default();
-        let plan = ComparePlan {
-            a: figures(&a)?,
-            b: figures(&b)?,
+        Ok(Sides { a, b, settings: self.by.as_ref().map(Settings::each).unwrap_or_default() })
+    }
+
+    fn plan(&self, sides: &Sides) -> anyhow::Result<ComparePlan> {
+        Ok(ComparePlan {
+            a: figures(&sides.a)?,
+            b: figures(&sides.b)?,
             judge: self.judge.iter().map(|j| j.metric()).collect(),
             threshold: self.threshold.fraction(),
-        };
+        })
+    }
+
+    /// Compares the runs.
+    pub fn run(self) -> Outcome {
+        let sides = self.sides()?;
+        let plan = self.plan(&sides)?;
         let threshold = plan.threshold;
         let never = AtomicBool::new(false);
         let ended = Job::Compare(Box::new(plan)).run(Context::new(&guest::commands, &mut |_| {}, &never));
         let exit = Exit::of(&ended, self.strict);
         ended.result.map_err(|error| exit::usage(error.to_string()))?;
         let Results::Compared(Some(compared)) = ended.results else { return Ok(exit) };
+        let Sides { a, b, settings } = &sides;
         if self.json {
-            output::print(&format!(
-                "{:#}\n",
-                compared.json(&about(&a, &settings[0]), &about(&b, &settings[1]), threshold)
-            ))?;
+            output::print(&format!("{:#}\n", sides.json(&compared, threshold)))?;
         } else {
             let style = output::style();
             let of = |found: &Found, setting: &Option<String>| {
                 setting.iter().fold(line(&found.info), |line, setting| format!("{line}  {}", tame(setting)))
             };
-            let heading = format!("A  {}\nB  {}\n\n", of(&a, &settings[0]), of(&b, &settings[1]));
+            let heading = format!("A  {}\nB  {}\n\n", of(a, &settings[0]), of(b, &settings[1]));
             output::print(&(heading + &compared.table(threshold, &style)))?;
         }
         if let Some(folder) = &self.figures {
@@ -153,10 +171,24 @@ impl CompareArgs {
         let store = self.store.given();
         self.page.write(None, &self.store, |words| {
             let store = store.as_deref();
-            let first = About { title: words.title, note: words.note, ..page_about(&a, store, &settings[0]) };
-            bdp_report::html_of_comparison(&compared, &first, &page_about(&b, store, &settings[1]), threshold)
+            let first = About { title: words.title, note: words.note, ..page_about(a, store, &settings[0]) };
+            bdp_report::html_of_comparison(&compared, &first, &page_about(b, store, &settings[1]), threshold)
         })?;
         Ok(exit)
+    }
+}
+
+/// The two runs, or the same run with each of two settings.
+struct Sides {
+    a: Found,
+    b: Found,
+    settings: [Option<String>; 2],
+}
+
+impl Sides {
+    fn json(&self, compared: &Compared, threshold: f64) -> Value {
+        let Self { a, b, settings } = self;
+        compared.json(&about(a, &settings[0]), &about(b, &settings[1]), threshold)
     }
 }
 

@@ -8,6 +8,7 @@ use bdp_scenario::{PlanOptions, Scenario};
 use crate::exit::Outcome;
 use crate::lab::{Ending, Page, Work};
 use crate::output;
+use crate::planned::Planned;
 use crate::report::PageWords;
 use crate::store::StoreArgs;
 
@@ -49,8 +50,12 @@ pub struct DemoArgs {
 }
 
 impl DemoArgs {
-    /// Runs the demo.
-    pub fn run(self) -> Outcome {
+    /// The job that runs it.
+    pub fn planned(&self) -> anyhow::Result<Planned> {
+        Ok(Planned::new(self.work()?.job(), crate::lab::document))
+    }
+
+    fn work(&self) -> anyhow::Result<Work> {
         let mut scenarios = Vec::new();
         for name in PUBLISHED {
             // They ship with the binary: a missing one is a bug.
@@ -71,6 +76,15 @@ impl DemoArgs {
         let overrides = asked.or_else(virtual_clock).into_iter().collect();
         let options = PlanOptions { seed: self.seed, overrides, ..Default::default() };
         let mut work = Work::plan(scenarios, &options)?;
+        if self.resume {
+            work.resume();
+        }
+        Ok(work)
+    }
+
+    /// Runs the demo.
+    pub fn run(self) -> Outcome {
+        let mut work = self.work()?;
         let mut store = match self.store.open() {
             Ok(store) => store,
             Err(error) if !self.store.is_given() => {
@@ -79,10 +93,7 @@ impl DemoArgs {
             }
             Err(error) => return Err(error),
         };
-        if self.resume {
-            work.resume();
-        }
-        let outcome = work.run(None, store.as_mut());
+        let outcome = work.run(store.as_mut());
         let ending = Ending {
             as_json: self.json,
             run: work.run_id().map(str::to_owned),

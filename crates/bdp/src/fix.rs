@@ -20,6 +20,7 @@ use crate::measure::access::AccessArgs;
 use crate::measure::live::Live;
 use crate::measure::{NOTHING, end_if_asked, refusal, target};
 use crate::output::{self, print, style};
+use crate::planned::Planned;
 use crate::question::{ask, can_ask};
 use crate::store::StoreArgs;
 use crate::tune::places::PlaceArgs;
@@ -83,6 +84,26 @@ pub struct FixArgs {
 }
 
 impl FixArgs {
+    /// The job of the loop.
+    pub fn planned(&self) -> anyhow::Result<Planned> {
+        Ok(Planned::by_events(Job::Fix(Box::new(self.plan()?))))
+    }
+
+    fn plan(&self) -> anyhow::Result<FixPlan> {
+        Ok(FixPlan {
+            request: self.request()?,
+            credentials: self.access.credentials()?,
+            tune_token: token::find_tune(self.tune_token.as_deref(), self.tune_token_file.as_deref())?,
+            direction: self.direction,
+            rate_bps: self.rate.map(|rate| rate.as_bps() as f64),
+            runs: self.runs,
+            alone: self.alone,
+            keep_for: self.keep_for,
+            asks_nothing: self.yes,
+            command: command_line::typed(),
+        })
+    }
+
     /// Runs the loop once.
     pub fn run(self) -> Outcome {
         if !self.yes && !can_ask() {
@@ -94,18 +115,7 @@ impl FixArgs {
             return Err(exit::usage("'bdp fix' needs a store for its runs and predictions: --store PATH"));
         };
         let mut world = self.places.world()?;
-        let plan = FixPlan {
-            request: self.request()?,
-            credentials: self.access.credentials()?,
-            tune_token: token::find_tune(self.tune_token.as_deref(), self.tune_token_file.as_deref())?,
-            direction: self.direction,
-            rate_bps: self.rate.map(|rate| rate.as_bps() as f64),
-            runs: self.runs,
-            alone: self.alone,
-            keep_for: self.keep_for,
-            asks_nothing: self.yes,
-            command: command_line::typed(),
-        };
+        let plan = self.plan()?;
         let host = plan.request.host.clone();
         let cancel = interrupt::cancel_instead();
         let mut face = Face::new(&self);

@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use crate::exit;
 use crate::output::{self, utc};
+use crate::reach;
 use crate::store::{StoreArgs, refuse};
 
 /// Largest file that is read.
@@ -63,6 +64,12 @@ impl Found {
     }
 
     fn named(run: &str, store: &StoreArgs) -> anyhow::Result<Self> {
+        if reach::is_narrow() {
+            let Some(opened) = store.open_to_read()? else {
+                return Err(exit::usage(format!("no run '{run}'; the store is empty")));
+            };
+            return by_id(run, &opened);
+        }
         let path = Path::new(run);
         if run.contains('/') {
             return of_file(path);

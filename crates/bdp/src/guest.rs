@@ -2,6 +2,7 @@
 //! program run in a guest for a test. Internal.
 
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
 use bdp_lab::{LabCommands, Program};
 use bdp_run::guest::program::{ProgramRun, ProgramSpec};
@@ -28,9 +29,11 @@ pub fn boots(stack: Option<&str>) -> String {
     }
 }
 
-/// Why no guest of the default kernel boots here; `None` if one does.
+/// Why no guest of the default kernel boots here; `None` if one does. It is tried once.
 pub fn obstacle() -> Option<String> {
-    bdp_run::guest::try_boot(&commands().keeper, None).err().map(|cause| crate::output::tame(&cause))
+    static OBSTACLE: OnceLock<Option<String>> = OnceLock::new();
+    let look = || bdp_run::guest::try_boot(&commands().keeper, None).err();
+    OBSTACLE.get_or_init(|| look().map(|cause| crate::output::tame(&cause))).clone()
 }
 
 /// Carries out this guest's order, and powers it off.

@@ -32,9 +32,11 @@ mod page;
 mod path;
 mod pcap;
 mod ping;
+mod planned;
 mod program;
 mod prose;
 mod question;
+mod reach;
 mod refusal;
 mod rehearse;
 mod report;
@@ -61,11 +63,14 @@ compile_error!(
 );
 
 use std::ffi::OsStr;
+use std::path::Path;
 use std::process::ExitCode;
 
+use bdp_run::pcap::Source;
 use clap::{ArgMatches, CommandFactory, Parser, Subcommand};
 
-use crate::exit::Exit;
+use crate::exit::{Exit, Outcome};
+use crate::planned::Planned;
 
 /// Finds out why a network path is slower than it should be, and helps fix it.
 #[derive(Parser)]
@@ -186,42 +191,74 @@ fn run() -> Exit {
         Ok(cli) => cli,
         Err(outcome) => return outcome.unwrap_or_else(|error| failure::report(&error)),
     };
-    let outcome = match cli.command {
-        None => overview::print(),
-        Some(Command::Demo(args)) => args.run(),
-        Some(Command::Measure(args)) => args.run(),
-        Some(Command::Ping(args)) => args.run(),
-        Some(Command::Path(args)) => args.run(),
-        Some(Command::Pcap(args)) => args.run(),
-        Some(Command::Watch(args)) => args.run(),
-        Some(Command::Lab(args)) => args.run(),
-        Some(Command::Sweep(args)) => args.run(),
-        Some(Command::Calc(args)) => args.run(),
-        Some(Command::Tune(args)) => args.run(),
-        Some(Command::Rehearse(args)) => args.run(),
-        Some(Command::Twin(args)) => args.run(),
-        Some(Command::Verify(args)) => args.run(),
-        Some(Command::Fix(args)) => args.run(),
-        Some(Command::Serve(args)) => args.run(),
-        Some(Command::Page(args)) => args.run(page::Parser { root: Cli::command, measurement }),
-        Some(Command::Selftest(args)) => args.run(),
-        Some(Command::Runs(args)) => args.run(),
-        Some(Command::Report(args)) => args.run(),
-        Some(Command::Explain(args)) => args.run(),
-        Some(Command::Show(args)) => args.run(),
-        Some(Command::Help(args)) => args.run(Cli::command()),
-        Some(Command::Man(args)) => args.run(Cli::command()),
-        Some(Command::Completions(args)) => args.run(Cli::command()),
-        Some(Command::Compare(args)) => args.run(),
-    };
+    let outcome = cli.command.map_or_else(overview::print, Command::run);
     outcome.unwrap_or_else(|error| failure::report(&error))
 }
 
-/// The test that a command line requests, and which options it gives.
-fn measurement(words: &[String]) -> anyhow::Result<(measure::MeasureArgs, ArgMatches)> {
+impl Command {
+    fn run(self) -> Outcome {
+        match self {
+            Self::Demo(args) => args.run(),
+            Self::Measure(args) => args.run(),
+            Self::Ping(args) => args.run(),
+            Self::Path(args) => args.run(),
+            Self::Pcap(args) => args.run(),
+            Self::Watch(args) => args.run(),
+            Self::Lab(args) => args.run(),
+            Self::Sweep(args) => args.run(),
+            Self::Calc(args) => args.run(),
+            Self::Tune(args) => args.run(),
+            Self::Rehearse(args) => args.run(),
+            Self::Twin(args) => args.run(),
+            Self::Verify(args) => args.run(),
+            Self::Fix(args) => args.run(),
+            Self::Serve(args) => args.run(),
+            Self::Page(args) => args.run(page::Parser { root: Cli::command, parse }),
+            Self::Selftest(args) => args.run(),
+            Self::Runs(args) => args.run(),
+            Self::Report(args) => args.run(),
+            Self::Explain(args) => args.run(),
+            Self::Show(args) => args.run(),
+            Self::Help(args) => args.run(Cli::command()),
+            Self::Man(args) => args.run(Cli::command()),
+            Self::Completions(args) => args.run(Cli::command()),
+            Self::Compare(args) => args.run(),
+        }
+    }
+}
+
+/// The command of these words, and which options they give.
+fn parse(words: &[String]) -> anyhow::Result<(Box<dyn page::Typed>, ArgMatches)> {
     let (cli, matches) = arguments::parse_words::<Cli>(words)?;
-    match (cli.command, matches.subcommand()) {
-        (Some(Command::Measure(args)), Some((_, given))) => Ok((*args, given.clone())),
-        _ => Err(exit::usage("the page runs 'bdp measure'; run other commands in a terminal")),
+    match cli.command {
+        Some(command) => Ok((Box::new(command), matches)),
+        None => Err(exit::usage("no command: begin with its name, for example measure")),
+    }
+}
+
+impl page::Typed for Command {
+    fn planned(
+        &self,
+        source_of: &dyn Fn(&Path) -> anyhow::Result<Source>,
+    ) -> Option<anyhow::Result<Planned>> {
+        Some(match self {
+            Self::Measure(args) => args.planned(),
+            Self::Sweep(args) => args.planned(),
+            Self::Compare(args) => args.planned(),
+            Self::Twin(args) => args.planned(),
+            Self::Rehearse(args) => args.planned(),
+            Self::Verify(args) => args.planned(),
+            Self::Fix(args) => args.planned(),
+            Self::Lab(args) => return args.planned(),
+            Self::Demo(args) => args.planned(),
+            Self::Ping(args) => args.planned(),
+            Self::Path(args) => args.planned(),
+            Self::Pcap(args) => args.planned(source_of),
+            _ => return None,
+        })
+    }
+
+    fn run(self: Box<Self>) -> Outcome {
+        (*self).run()
     }
 }

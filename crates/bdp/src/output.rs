@@ -1,5 +1,6 @@
 //! Standard output: data only, formatted for its reader.
 
+use std::cell::RefCell;
 use std::env;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -15,11 +16,31 @@ pub use bdp_report::{plain as tame, utc};
 /// Whether [`print`] was called.
 static PRINTED: AtomicBool = AtomicBool::new(false);
 
+thread_local! {
+    /// What this thread prints, if it is captured.
+    static CAPTURED: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Does work, and returns what it printed instead of printing it.
+pub fn captured<T>(work: impl FnOnce() -> T) -> (T, String) {
+    CAPTURED.set(Some(String::new()));
+    let made = work();
+    (made, CAPTURED.take().unwrap_or_default())
+}
+
+/// Takes what is printed, if it is captured.
+fn is_captured(data: &str) -> bool {
+    CAPTURED.with_borrow_mut(|captured| captured.as_mut().map(|text| text.push_str(data)).is_some())
+}
+
 /// Whether its reader has gone.
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
 /// Writes data to standard output; a reader that closes early, such as `head`, is no error.
 pub fn print(data: &str) -> Outcome {
+    if is_captured(data) {
+        return Ok(Exit::Done);
+    }
     PRINTED.store(true, Ordering::Relaxed);
     let mut out = io::stdout().lock();
     ended(out.write_all(data.as_bytes()).and_then(|()| out.flush()))

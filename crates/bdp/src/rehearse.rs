@@ -11,6 +11,7 @@ use serde_json::json;
 
 use crate::exit::{Exit, Outcome};
 use crate::output::{print, style};
+use crate::planned::Planned;
 use crate::store::of_job;
 use crate::tune::measured::MeasuredArgs;
 use crate::{command_line, guest, refusal};
@@ -43,17 +44,29 @@ pub struct RehearseArgs {
 }
 
 impl RehearseArgs {
-    /// Plans, rehearses, stores the prediction and prints it.
-    pub fn run(self) -> Outcome {
+    /// The job that rehearses the plan.
+    pub fn planned(&self) -> anyhow::Result<Planned> {
+        Ok(Planned::new(Job::Rehearse(Box::new(self.plan()?)), |ended| match &ended.results {
+            Results::Rehearsed(Some(rehearsal)) => Some(json!(rehearsal)),
+            _ => None,
+        }))
+    }
+
+    fn plan(&self) -> anyhow::Result<RehearsePlan> {
         let measured = self.measured.find()?;
-        let plan = RehearsePlan {
+        Ok(RehearsePlan {
             plan: measured.path.plan(self.measured.direction),
             path: measured.path,
             runs: self.runs,
             seed: self.seed,
             alone: self.alone,
             command: command_line::typed(),
-        };
+        })
+    }
+
+    /// Plans, rehearses, stores the prediction and prints it.
+    pub fn run(self) -> Outcome {
+        let plan = self.plan()?;
         let run = plan.path.run.clone();
         let mut store = if plan.path.is_stored { self.measured.store.open()? } else { None };
         let never = AtomicBool::new(false);

@@ -69,6 +69,12 @@ impl StoreArgs {
             .map(|path| path.to_string_lossy().into_owned())
     }
 
+    /// The words that give it; none if none were given.
+    pub fn words(&self) -> Vec<String> {
+        let path = self.store.iter().map(|path| path.to_string_lossy().into_owned());
+        path.flat_map(|path| ["--store".to_owned(), path]).collect()
+    }
+
     /// ` --store PATH` for a command that continues with one of its runs; empty if the path was not given.
     pub fn option(&self) -> String {
         self.given().map_or_else(String::new, |path| format!(" --store {}", output::quote(&path)))

@@ -12,10 +12,12 @@ use bdp_run::job::context::Context;
 use bdp_run::job::{Job, Results};
 use bdp_run::tuning::measured_path::MeasuredPath;
 use bdp_run::twin::TwinPlan;
+use serde_json::json;
 
 use crate::exit::{self, Exit, Outcome};
 use crate::found::{Found, Kept};
 use crate::output::{print, style};
+use crate::planned::Planned;
 use crate::store::{StoreArgs, of_job};
 use crate::{command_line, guest, refusal};
 
@@ -79,14 +81,21 @@ enum Which {
 }
 
 impl TwinArgs {
-    /// Builds the twin, runs it and prints both.
-    pub fn run(self) -> Outcome {
+    /// The job that builds the twin and runs it.
+    pub fn planned(&self) -> anyhow::Result<Planned> {
+        Ok(Planned::new(Job::Twin(Box::new(self.plan()?)), |ended| match &ended.results {
+            Results::Twins(Some(report)) => Some(json!(report)),
+            _ => None,
+        }))
+    }
+
+    fn plan(&self) -> anyhow::Result<TwinPlan> {
         let found = Found::find(self.run.as_deref(), &self.store)?;
         let (run, is_stored) = (found.run().map(str::to_owned), found.file.is_none());
         let measurement = measured(found)?;
         let also = self.also.as_deref().map(|also| Found::find(Some(also), &self.store)).transpose()?;
         let directions = self.directions(&measurement)?;
-        let plan = TwinPlan {
+        Ok(TwinPlan {
             path: MeasuredPath {
                 run,
                 is_stored,
@@ -99,8 +108,13 @@ impl TwinArgs {
             runs: self.runs,
             seed: self.seed,
             command: command_line::typed(),
-        };
-        let mut store = if is_stored && !self.no_run { self.store.open()? } else { None };
+        })
+    }
+
+    /// Builds the twin, runs it and prints both.
+    pub fn run(self) -> Outcome {
+        let plan = self.plan()?;
+        let mut store = if plan.path.is_stored && !self.no_run { self.store.open()? } else { None };
         let never = AtomicBool::new(false);
         let mut quiet = |_: Event<'_>| {};
         let context = Context::new(&guest::commands, &mut quiet, &never).storing(of_job(&mut store));
@@ -112,7 +126,7 @@ impl TwinArgs {
             write(path, &report.twins)?;
         }
         let text = match self.json {
-            true => format!("{:#}\n", serde_json::to_value(&report)?),
+            true => format!("{:#}\n", json!(report)),
             false => bdp_report::twin_text(&report, &style()),
         };
         print(&text)?;

@@ -14,6 +14,7 @@ use crate::measure::access::AccessArgs;
 use crate::measure::live::Live;
 use crate::measure::{NOTHING, end_if_asked, refusal};
 use crate::output::{print, style};
+use crate::planned::Planned;
 use crate::store::of_job;
 use crate::tune::measured::MeasuredArgs;
 use crate::{command_line, guest, interrupt};
@@ -41,20 +42,32 @@ pub struct VerifyArgs {
 }
 
 impl VerifyArgs {
-    /// Measures again, judges, stores and prints.
-    pub fn run(self) -> Outcome {
-        let measured = MeasuredArgs::of(self.run, self.store.clone()).find()?;
+    /// The job that measures again and judges.
+    pub fn planned(&self) -> anyhow::Result<Planned> {
+        Ok(Planned::new(Job::Verify(Box::new(self.plan()?)), |ended| match &ended.results {
+            Results::Verified(Some(verified)) => Some(json!(verified.verification)),
+            _ => None,
+        }))
+    }
+
+    fn plan(&self) -> anyhow::Result<VerifyPlan> {
+        let measured = MeasuredArgs::of(self.run.clone(), self.store.clone()).find()?;
         let rehearsal = measured.found.newest_document(DocumentKind::Rehearsal);
         // A prediction of another version is ignored.
         let rehearsal =
             rehearsal.and_then(|kept| serde_json::from_value::<Rehearsal>(kept.document.clone()).ok());
-        let host = measured.path.measurement.request.host.clone();
-        let plan = VerifyPlan {
+        Ok(VerifyPlan {
             path: measured.path,
             rehearsal,
             credentials: self.access.credentials()?,
             command: command_line::typed(),
-        };
+        })
+    }
+
+    /// Measures again, judges, stores and prints.
+    pub fn run(self) -> Outcome {
+        let plan = self.plan()?;
+        let host = plan.path.measurement.request.host.clone();
         let mut store = self.store.open()?;
         let cancel = interrupt::cancel_instead();
         let mut live = Live::new(1);

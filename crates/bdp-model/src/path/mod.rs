@@ -6,6 +6,7 @@
 //! | [`mathis`], [`pftk`], [`tfrc`], [`cubic`] | rate under a loss probability, and the loss that a rate tolerates |
 //! | [`loss`] | the loss patterns that these models cover |
 //! | [`overhead`] | the share of a link's rate left after headers |
+//! | [`shallow_queue`] | the share of a link's rate used with a queue shorter than the bandwidth-delay product |
 //! | [`slow_start`] | how long a connection takes to fill its window |
 //! | [`delayed_ack`] | the cost of delayed acknowledgements with a small window |
 //! | [`persist`] | rate of a window smaller than one segment |
@@ -19,6 +20,7 @@ pub mod mathis;
 pub mod overhead;
 pub mod persist;
 pub mod pftk;
+pub mod shallow_queue;
 pub mod slow_start;
 pub mod tfrc;
 pub mod turns;

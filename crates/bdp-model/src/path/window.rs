@@ -144,6 +144,39 @@ pub fn expect_goodput(path: &Path, window: &WindowOnWire, streams: u32) -> Optio
     bounds_without_loss(path, window, streams).chain(by_loss).reduce(Expectation::and)
 }
 
+/// What bounds a flow's goodput.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bound {
+    /// The rate of the slowest link.
+    Rate,
+    /// The window.
+    Window,
+    /// Loss.
+    Loss,
+}
+
+/// Each bound on the goodput of [`expect_goodput`], in that order.
+pub fn bounds(path: &Path, window: &WindowOnWire, streams: u32) -> Vec<(Bound, Expectation)> {
+    if path.mss_bytes == 0 {
+        return Vec::new();
+    }
+    let streams = streams.max(1);
+    let by_loss = match loss_bound(path, streams) {
+        LossBound::At { bound, .. } => Some(bound),
+        LossBound::None | LossBound::Unknown => None,
+    };
+    let all = [
+        (Bound::Rate, ceiling(path)),
+        (Bound::Window, window_bound(path, window, streams)),
+        (Bound::Loss, by_loss),
+    ];
+    let finite = |(bound, expected): (Bound, Option<Expectation>)| {
+        expected.filter(|expected| expected.bps.is_finite()).map(|expected| (bound, expected))
+    };
+    all.into_iter().filter_map(finite).collect()
+}
+
 /// Whether the cost of loss is known for this path, window and number of streams; if not, no bound gives the goodput.
 pub fn loss_is_modelled(path: &Path, window: &WindowOnWire, streams: u32) -> bool {
     let streams = streams.max(1);

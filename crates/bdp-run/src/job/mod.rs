@@ -209,7 +209,7 @@ impl Job {
                 ended(swept.run, Results::Points(swept.measurements), swept.result)
             }
             Self::Lab(plan) => {
-                let made = plan.run((context.agents)(), context.store, context.watch);
+                let made = plan.run((context.agents)(), context.store, context.watch, cancel);
                 ended(made.run, Results::Records(made.records), made.result)
             }
             Self::Watch(plan) => {

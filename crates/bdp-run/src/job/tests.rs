@@ -52,7 +52,11 @@ fn jobs() -> [Job; 12] {
     let live = LivePlan { interface: "eth0".to_owned(), time: None, snap: 256, write: None };
     [
         Job::Pcap(Box::new(PcapPlan {
-            sources: vec![Source::File("slow.pcapng".into()), Source::Live(live)],
+            sources: vec![
+                Source::File("slow.pcapng".into()),
+                Source::Named { file: "/proc/self/fd/7".into(), name: "fast.pcap".to_owned() },
+                Source::Live(live),
+            ],
             filter: "port 443".to_owned(),
             memory_bytes: 1 << 30,
             separate: false,

@@ -9,6 +9,7 @@ mod turn;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use bdp_lab::{LabCommands, machine};
 use bdp_model::case::CaseSpec;
@@ -155,12 +156,13 @@ impl LabPlan {
     }
 
     /// Runs the cases that are not settled, on hosts and guests that `agents` create. Every record is durable before
-    /// another case takes its place.
+    /// another case takes its place. Once `cancel` is raised, no further case begins.
     pub fn run(
         &self,
         agents: LabCommands,
         at: Option<StoreAt<'_>>,
         watch: &mut dyn FnMut(Event<'_>),
+        cancel: &AtomicBool,
     ) -> LabRun {
         let planned = self.cases.len();
         let resumed = match self.resume.then(|| self.take_up(at.as_ref())).transpose() {
@@ -208,6 +210,7 @@ impl LabPlan {
             options: RunOptions { jobs: self.jobs, attempts: self.attempts, made },
             keep,
             before,
+            cancel,
         };
         let mut refinement =
             self.refine.as_ref().map(|sweep| (Refinement::of(sweep.asked.iter().copied()), sweep));

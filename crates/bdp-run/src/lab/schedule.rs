@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
+use bdp_flow::session::error::SessionError;
 use bdp_model::case::CaseSpec;
 use bdp_model::case::route::Route;
 use bdp_model::case::stack::Clock;
@@ -134,7 +135,7 @@ impl Schedule {
         Duration::from_secs_f64(alone + shared.max(longest))
     }
 
-    /// Runs everything; if an error would affect every case, ends early, once running cases have ended.
+    /// Runs everything; if cancelled, or if an error would affect every case, ends early, once running cases have ended.
     fn run_pending(
         mut self,
         stage: &mut dyn Stage,
@@ -146,6 +147,9 @@ impl Schedule {
         loop {
             // One moment for both, or a pause that ends between them would be waited for without an end.
             let now = stage.now();
+            if stage.is_cancelled() {
+                self.fatal.get_or_insert(SessionError::Cancelled.into());
+            }
             if self.fatal.is_none() {
                 self.start_what_fits(now, stage, tell);
             }

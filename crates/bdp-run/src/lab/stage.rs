@@ -1,6 +1,7 @@
 //! Where attempts run and time passes: the lab, or a substitute in tests.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -26,6 +27,11 @@ pub(crate) trait Stage {
 
     /// Waits for the next attempt to end, no longer than `longest`.
     fn next_end(&mut self, longest: Option<Duration>) -> Option<Ended>;
+
+    /// Whether no further attempt is wanted.
+    fn is_cancelled(&self) -> bool {
+        false
+    }
 }
 
 /// What runs cases: hosts of this machine by its clock, or guests for cases with the virtual clock.
@@ -33,10 +39,12 @@ pub(crate) trait Stage {
 pub(crate) struct Lab<'a> {
     pub(crate) runner: &'a Arc<CaseRunner>,
     pub(crate) guests: Option<&'a Arc<Guests>>,
+    pub(crate) cancel: &'a AtomicBool,
 }
 
 /// The lab: a thread for each attempt, one driver for those that share.
-pub(crate) struct LabStage {
+pub(crate) struct LabStage<'a> {
+    cancel: &'a AtomicBool,
     runner: Arc<CaseRunner>,
     guests: Option<Arc<Guests>>,
     shared: Arc<Driver>,
@@ -45,16 +53,16 @@ pub(crate) struct LabStage {
     made: Instant,
 }
 
-impl LabStage {
-    pub(crate) fn new(lab: Lab<'_>) -> Result<Self> {
+impl<'a> LabStage<'a> {
+    pub(crate) fn new(lab: Lab<'a>) -> Result<Self> {
         let shared = Arc::new(Driver::start(Pace::Share)?);
         let (done, ended) = channel();
         let (runner, guests) = (Arc::clone(lab.runner), lab.guests.cloned());
-        Ok(Self { guests, runner, shared, done, ended, made: Instant::now() })
+        Ok(Self { cancel: lab.cancel, guests, runner, shared, done, ended, made: Instant::now() })
     }
 }
 
-impl Stage for LabStage {
+impl Stage for LabStage<'_> {
     fn now(&self) -> Duration {
         self.made.elapsed()
     }
@@ -89,6 +97,10 @@ impl Stage for LabStage {
             // This end holds a sender too, so the channel is never disconnected.
             None => self.ended.recv().ok(),
         }
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancel.load(Ordering::Relaxed)
     }
 }
 

@@ -10,7 +10,7 @@ use bdp_capture::{Analysis, Found, Frame, Part, together};
 use bdp_model::capture::CaptureSummary;
 
 use super::end::ReadToEnd;
-use super::source::Opened;
+use super::source::{CaptureFile, Opened};
 use crate::RunError;
 
 /// A smaller file is read before threads are there.
@@ -72,14 +72,14 @@ fn read_part(source: Opened, mut analysis: Analysis, cancel: &AtomicBool) -> Res
 }
 
 /// Returns the number of threads that read a file.
-fn parts(file: &Path) -> u64 {
+fn parts(file: &CaptureFile) -> u64 {
     let threads = thread::available_parallelism().map_or(1, |n| n.get().min(MOST));
-    if threads < 2 || !is_large(file) {
+    if threads < 2 || !is_large(&file.path) {
         return 1;
     }
     let mut sample = Analysis::default();
     let enough = AtomicBool::new(false);
-    let read = Opened::File(file.to_owned()).frames(&enough, &mut |number, frame| {
+    let read = Opened::File(file.clone()).frames(&enough, &mut |number, frame| {
         sample.frame(frame);
         enough.store(number >= SAMPLE, std::sync::atomic::Ordering::Relaxed);
     });

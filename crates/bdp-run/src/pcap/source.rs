@@ -22,6 +22,13 @@ const LOOK: u64 = 4096;
 pub enum Source {
     /// A file; `-` is standard input.
     File(PathBuf),
+    /// A file that is shown by another name than its path.
+    Named {
+        /// Its path.
+        file: PathBuf,
+        /// Its name.
+        name: String,
+    },
     /// An interface.
     Live(LivePlan),
 }
@@ -30,7 +37,10 @@ impl Source {
     /// Begins the capture of an interface, and reports it.
     pub(super) fn open(&self, filter: &Filter, watch: &mut dyn FnMut(Event<'_>)) -> Result<Opened, RunError> {
         match self {
-            Self::File(file) => Ok(Opened::File(file.clone())),
+            Self::File(file) => Ok(Opened::File(CaptureFile { path: file.clone(), name: name(file) })),
+            Self::Named { file, name } => {
+                Ok(Opened::File(CaptureFile { path: file.clone(), name: name.clone() }))
+            }
             Self::Live(plan) => {
                 let capture = LiveCapture::open(plan, filter)?;
                 watch(Event::Capturing { interface: plan.interface.as_str().into(), time: plan.time });
@@ -40,11 +50,18 @@ impl Source {
     }
 }
 
+/// A file, and the name by which the user knows it.
+#[derive(Debug, Clone)]
+pub(super) struct CaptureFile {
+    pub(super) path: PathBuf,
+    name: String,
+}
+
 /// A source that can be read.
 #[derive(Debug)]
 pub(super) enum Opened {
     /// A file; `-` is standard input.
-    File(PathBuf),
+    File(CaptureFile),
     /// A running capture.
     Live(Box<LiveCapture>),
 }
@@ -53,7 +70,7 @@ impl Opened {
     /// Returns the source as the user named it.
     pub(super) fn name(&self) -> String {
         match self {
-            Self::File(file) => name(file),
+            Self::File(file) => file.name.clone(),
             Self::Live(live) => live.name(),
         }
     }
@@ -76,11 +93,11 @@ fn name(file: &Path) -> String {
 }
 
 fn frames(
-    file: &Path,
+    CaptureFile { path: file, name }: &CaptureFile,
     cancel: &AtomicBool,
     each: &mut dyn FnMut(u64, &Frame<'_>),
 ) -> Result<ReadToEnd, RunError> {
-    let failed = |why: &dyn std::fmt::Display| RunError::Capture(format!("{}: {why}", name(file)));
+    let failed = |why: &dyn std::fmt::Display| RunError::Capture(format!("{name}: {why}"));
     let source: Box<dyn Read + Send> = if file.as_os_str() == "-" {
         Box::new(std::io::stdin())
     } else {

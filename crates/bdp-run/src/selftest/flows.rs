@@ -5,6 +5,7 @@
 //! that merely propagate.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 
 use bdp_lab::LabCommands;
 use bdp_model::case::{CaseSpec, HostSpec, LinkSpec};
@@ -97,12 +98,13 @@ pub fn flows_beside_netem(commands: LabCommands, tell: &mut dyn FnMut(usize, usi
     let mut plan = LabPlan::new(&[], cases, 1, String::new());
     plan.attempts = Some(1);
     let mut over = 0;
-    let run = plan.run(commands, None, &mut |event| {
+    let mut watch = |event: Event<'_>| {
         if matches!(event, Event::CaseEnded { .. }) {
             over += 1;
             tell(over, planned);
         }
-    });
+    };
+    let run = plan.run(commands, None, &mut watch, &AtomicBool::new(false));
     run.result?;
     if let Some(error) = run.records.iter().find_map(|record| record.error.clone()) {
         return Err(RunError::Case(error));

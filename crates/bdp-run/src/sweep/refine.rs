@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use bdp_model::case::CaseSpec;
 use bdp_model::record::Record;
@@ -50,7 +51,7 @@ impl Refinement {
 }
 
 /// The cases of one run, round by round.
-pub(crate) struct Rounds<'a> {
+pub(crate) struct Rounds<'a, 'c> {
     pub(crate) runner: Arc<CaseRunner>,
     pub(crate) guests: Option<Arc<Guests>>,
     /// Keys of cases that an earlier start settled.
@@ -59,9 +60,11 @@ pub(crate) struct Rounds<'a> {
     pub(crate) keep: Option<Keep<'a>>,
     /// Records of an earlier start.
     pub(crate) before: Vec<Record>,
+    /// Has no further case begin once it is raised.
+    pub(crate) cancel: &'c AtomicBool,
 }
 
-impl Rounds<'_> {
+impl Rounds<'_, '_> {
     /// Runs these cases, then any that `next` adds given every record so far. On an error the measured results are
     /// returned alongside.
     pub(crate) fn run(
@@ -85,9 +88,9 @@ impl Rounds<'_> {
         let mut keys: HashSet<String> = round.iter().map(key).collect();
         let mut planned = round.len();
         loop {
-            let Self { runner, guests, settled, options, keep, .. } = self;
-            let (made, result) =
-                run(Lab { runner, guests: guests.as_ref() }, &round, settled, options, keep.as_mut(), tell);
+            let Self { runner, guests, settled, options, keep, cancel, .. } = self;
+            let lab = Lab { runner, guests: guests.as_ref(), cancel };
+            let (made, result) = run(lab, &round, settled, options, keep.as_mut(), tell);
             new.extend(made);
             result?;
             let so_far: Vec<Record> = self.before.iter().chain(new.iter()).cloned().collect();

@@ -8,7 +8,6 @@ pub mod rehearse;
 
 use std::collections::BTreeMap;
 
-use bdp_lab::LabCommands;
 use bdp_model::measurement::Measurement;
 use bdp_model::measurement::ends::Direction;
 use bdp_model::record::Record;
@@ -20,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::job::context::Context;
 use crate::lab::LabPlan;
 use crate::tuning::measured_path::MeasuredPath;
-use crate::{Event, Result, RunError};
+use crate::{Result, RunError};
 
 pub use bdp_explain::twin::TwinOptions;
 pub use compare::figures;
@@ -55,7 +54,7 @@ impl TwinPlan {
                 true => Compared::unrun(twin, self.runs, self.seed),
                 false => {
                     let order = TwinRuns { runs: self.runs, seed: self.seed, command: self.command.clone() };
-                    compare(measurement, twin, &order, context.agents, context.watch)?
+                    compare(measurement, twin, &order, context)?
                 }
             });
         }
@@ -116,8 +115,7 @@ pub fn run_variants(
     twin: &Twin,
     variants: &[TwinVariant],
     order: &TwinRuns,
-    agents: LabCommands,
-    watch: &mut dyn FnMut(Event<'_>),
+    context: &mut Context<'_>,
 ) -> Result<Vec<VariantRun>> {
     let mut scenarios = Vec::new();
     let mut cases = Vec::new();
@@ -133,7 +131,7 @@ pub fn run_variants(
     }
     let mut plan = LabPlan::new(&scenarios, cases, order.seed, order.command.clone());
     plan.kind = RunKind::Lab;
-    let ran = plan.run(agents, None, watch);
+    let ran = plan.run((context.agents)(), None, context.watch, context.cancel);
     ran.result?;
     let mut by_name: BTreeMap<String, Vec<Record>> = BTreeMap::new();
     for record in ran.records {
@@ -159,15 +157,14 @@ pub fn compare(
     measurement: &Measurement,
     twin: Twin,
     order: &TwinRuns,
-    agents: &dyn Fn() -> LabCommands,
-    watch: &mut dyn FnMut(Event<'_>),
+    context: &mut Context<'_>,
 ) -> Result<Compared> {
     let itself = [TwinVariant::default()];
     let mut next = Some((twin, Vec::new()));
     let (mut passes, mut adjusted) = (Vec::new(), Vec::new());
     while let Some((twin, changes)) = next.take() {
         adjusted.extend(changes);
-        let ran = run_variants(&twin, &itself, order, agents(), watch)?;
+        let ran = run_variants(&twin, &itself, order, context)?;
         let records: Vec<Record> = ran.into_iter().flat_map(|variant| variant.records).collect();
         if records.is_empty() {
             return Err(RunError::Case("no repetition of the twin was valid".to_owned()));

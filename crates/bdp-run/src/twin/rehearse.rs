@@ -51,7 +51,6 @@ impl RehearsePlan {
     }
 
     fn rehearse(&self, context: &mut Context<'_>) -> Result<Rehearsal> {
-        let agents = context.agents;
         let (plan, measurement) = (&self.plan, &self.path.measurement);
         let directions: Vec<Direction> =
             plan.path.directions.iter().map(|direction| direction.direction).collect();
@@ -62,7 +61,7 @@ impl RehearsePlan {
             context.go_on()?;
             let twin = twin::build(measurement, direction, &self.path.twin_options())?;
             let order = TwinRuns { runs: self.runs, seed: self.seed, command: self.command.clone() };
-            let compared = twin::compare(measurement, twin, &order, agents, context.watch)?;
+            let compared = twin::compare(measurement, twin, &order, context)?;
             let figures = compared.figures.iter().find(|figures| figures.direction == direction);
             repeats.push((
                 direction,
@@ -82,7 +81,7 @@ impl RehearsePlan {
                 alone.push(made);
             }
             context.go_on()?;
-            let ran = twin::run_variants(&twin, &alone, &order, agents(), context.watch)?;
+            let ran = twin::run_variants(&twin, &alone, &order, context)?;
             let congestion = twin.flow.congestion.clone();
             let others = alone.iter().map(|variant| TwinVariant {
                 name: format!("{}-beside", variant.name),
@@ -91,8 +90,7 @@ impl RehearsePlan {
             });
             let once = TwinRuns { runs: 1, ..order };
             context.go_on()?;
-            let beside =
-                twin::run_variants(&twin, &others.collect::<Vec<_>>(), &once, agents(), context.watch)?;
+            let beside = twin::run_variants(&twin, &others.collect::<Vec<_>>(), &once, context)?;
             for (variant, (ran, beside)) in variants.iter_mut().zip(ran.iter().zip(&beside)) {
                 let predicted = predicted(direction, ran, beside, &congestion).ok_or_else(|| {
                     RunError::Case(format!("no repetition of '{}' was valid on the twin", variant.name))

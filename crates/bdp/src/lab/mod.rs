@@ -17,8 +17,8 @@ mod work;
 
 pub use parameter::{clock, setting};
 use plan::PlanArgs;
-pub use work::Work;
 use work::print;
+pub use work::{Work, document};
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -32,6 +32,7 @@ use bdp_scenario::PlanOptions;
 use crate::exit::{self, Outcome};
 use crate::help;
 use crate::labels::LabelArgs;
+use crate::planned::Planned;
 use crate::report::{PageArgs, PageWords};
 use crate::store::StoreArgs;
 
@@ -45,7 +46,7 @@ pub struct LabArgs {
 #[derive(clap::Subcommand)]
 enum LabCommand {
     /// Run scenarios: built-in ones by name, others by path
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Run your own programs on the hosts of a scenario: curl, a database, iperf3
     Exec(Box<exec::ExecArgs>),
     /// Start a shell on a host of a scenario
@@ -112,6 +113,7 @@ struct StacksArgs {
     json: bool,
 }
 
+/// Arguments of `bdp lab run`.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  bdp lab run s3-30k\n  bdp lab run s0-window-i --filter direction=forward\n  \
@@ -163,8 +165,19 @@ struct RunArgs {
     store: StoreArgs,
 }
 
+impl LabArgs {
+    /// The job of `bdp lab run`; `None` of any other subcommand.
+    pub fn planned(&self) -> Option<anyhow::Result<Planned>> {
+        if let LabCommand::Run(args) = &self.command { Some(args.planned()) } else { None }
+    }
+}
+
 impl RunArgs {
-    fn run(self) -> Outcome {
+    fn planned(&self) -> anyhow::Result<Planned> {
+        Ok(Planned::new(self.work()?.job(), work::document))
+    }
+
+    fn work(&self) -> anyhow::Result<Work> {
         let options = self.plan.options();
         let scenarios = self
             .scenarios
@@ -173,18 +186,24 @@ impl RunArgs {
             .collect::<anyhow::Result<Vec<_>>>()?;
         let mut work = Work::plan(scenarios, &options)?;
         let (label, labels) = self.labels.read()?;
-        work.call(label, labels.clone());
-        self.page.check()?;
-        crate::report::check_place(self.prometheus.as_deref(), "metrics")?;
-        let mut store = self.store.open()?;
+        work.call(label, labels);
         if self.resume {
             work.resume();
         }
         if let Some(attempts) = self.attempts {
             work.limit_attempts(attempts);
         }
-        work.capture(self.capture)?;
-        let outcome = work.run(self.jobs.map(|n| n as usize), store.as_mut());
+        work.limit_jobs(self.jobs);
+        Ok(work)
+    }
+
+    fn run(self) -> Outcome {
+        let mut work = self.work()?;
+        self.page.check()?;
+        crate::report::check_place(self.prometheus.as_deref(), "metrics")?;
+        let mut store = self.store.open()?;
+        work.capture(self.capture.clone())?;
+        let outcome = work.run(store.as_mut());
         let ending = Ending {
             as_json: self.json,
             run: work.run_id().map(str::to_owned),
@@ -199,7 +218,7 @@ impl RunArgs {
         };
         let written = match (&self.prometheus, &outcome) {
             (Some(path), Ok(records) | Err((records, _))) => {
-                crate::report::write_case_metrics(path, records, &labels)
+                crate::report::write_case_metrics(path, records, &self.labels.read()?.1)
             }
             (None, _) => Ok(()),
         };

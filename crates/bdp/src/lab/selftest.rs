@@ -159,7 +159,7 @@ impl SelftestArgs {
             let scenario = Scenario::parse(name, text)?;
             let mut work = Work::plan(vec![scenario], &PlanOptions::default())?;
             work.limit_attempts(1);
-            let records = work.run(None, None).map_err(|(_, error)| error)?;
+            let records = work.run(None).map_err(|(_, error)| error)?;
             if let Some(error) = records.iter().find_map(|r| r.error.clone()) {
                 return Err(crate::exit::environment(format!("{name}: {error}")));
             }

@@ -1,20 +1,25 @@
 //! Sources of scenarios: shipped ones by name, others by path.
 
+use std::collections::VecDeque;
 use std::fs;
 use std::io::Read;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use bdp_model::case::CaseSpec;
 use bdp_model::link::trace::{TRACE_MAX_BYTES, Trace};
 use bdp_scenario::{PlanOptions, Scenario, Traces};
 
-use crate::exit;
+use crate::{exit, reach};
 
 /// Larger files are rejected as scenarios.
 const LARGEST_FILE: u64 = 4 << 20;
 
 /// Reads and checks a scenario. Traces that it or `options` name are also read; it needs no flows if `options` say so.
 pub fn load(name: &str, options: &PlanOptions) -> anyhow::Result<Scenario> {
+    if reach::is_narrow() {
+        return shipped(name, options);
+    }
     let looks_like_path = name.contains('/') || Path::new(name).is_file();
     if !looks_like_path && let Some((name, text)) = bdp_scenario::find(name) {
         return parse(name, text, Path::new(""), options);
@@ -23,9 +28,40 @@ pub fn load(name: &str, options: &PlanOptions) -> anyhow::Result<Scenario> {
     parse(name, &read(name)?, beside, options)
 }
 
+/// Scenarios that this process made, by name; the oldest first.
+static MADE: Mutex<VecDeque<(String, String)>> = Mutex::new(VecDeque::new());
+/// Most of them that are kept.
+const MOST_MADE: usize = 100;
+
+/// Keeps the text of a scenario that is loaded by this name.
+pub fn keep(name: String, text: String) {
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    made.retain(|(known, _)| *known != name);
+    made.push_back((name, text));
+    if made.len() > MOST_MADE {
+        made.pop_front();
+    }
+}
+
+/// A scenario that this process has without opening a file.
+fn shipped(name: &str, options: &PlanOptions) -> anyhow::Result<Scenario> {
+    let made = || {
+        let made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+        made.iter().find(|(known, _)| known == name).map(|(_, text)| text.clone())
+    };
+    let text = bdp_scenario::find(name).map(|(_, text)| text.to_owned()).or_else(made).ok_or_else(|| {
+        exit::usage(format!("no built-in scenario '{name}'; the page runs those of 'bdp lab list'"))
+    })?;
+    if !bdp_scenario::traces_named(&text, options).is_empty() {
+        return Err(exit::usage("the page reads no traces: run this scenario in a terminal"));
+    }
+    Scenario::parse(name, &text).map_err(|e| exit::usage(e.to_string()))
+}
+
 /// Its cases, in natural order.
 pub fn plan(scenario: &Scenario, options: &PlanOptions) -> anyhow::Result<Vec<CaseSpec>> {
     let cases = scenario.plan(options).map_err(|e| exit::usage(e.to_string()))?;
+    reach::check(&cases)?;
     if cases.is_empty() {
         let filter = options.filter.as_deref().unwrap_or_default();
         return Err(exit::usage(format!(

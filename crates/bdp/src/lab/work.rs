@@ -8,17 +8,18 @@ use bdp_model::case::CaseSpec;
 use bdp_model::measurement::labels::Labels;
 use bdp_model::record::Record;
 use bdp_run::job::context::{Context, StoreAt};
-use bdp_run::job::{Job, Results};
+use bdp_run::job::{Ended, Job, Results};
 use bdp_run::lab::{LabPlan, RefinedSweep};
 use bdp_run::{CaptureOrder, Event, RunError, asks_for_captures};
 use bdp_scenario::{PlanOptions, Scenario};
 use bdp_store::{RunKind, SqliteStore};
+use serde_json::Value;
 
 use crate::absurd;
 use crate::exit;
 use crate::lab::{progress::Progress, source};
 use crate::output;
-use crate::{command_line, interrupt};
+use crate::{command_line, interrupt, reach};
 
 /// Cases to run, and the run that they belong to.
 pub struct Work {
@@ -80,13 +81,21 @@ impl Work {
         self.run.as_deref()
     }
 
+    /// Limits the cases that run in parallel.
+    pub fn limit_jobs(&mut self, jobs: Option<u32>) {
+        self.plan.jobs = jobs.map(|jobs| jobs as usize);
+    }
+
+    /// The job that runs the unsettled cases.
+    pub fn job(&self) -> Job {
+        Job::Lab(Box::new(self.plan.clone()))
+    }
+
     /// Runs the unsettled cases. Returns every record of the run, including those of an earlier start; on an error, the records so far with it.
     pub fn run(
         &mut self,
-        jobs: Option<usize>,
         store: Option<&mut SqliteStore>,
     ) -> Result<Vec<Record>, (Vec<Record>, anyhow::Error)> {
-        self.plan.jobs = jobs;
         let mut progress = None;
         let mut watch = |event: Event<'_>| match event {
             Event::Resumed { run, done, planned } => {
@@ -107,9 +116,8 @@ impl Work {
             event => progress.iter_mut().for_each(|progress| progress.show(&event)),
         };
         let never = AtomicBool::new(false);
-        let job = Job::Lab(Box::new(self.plan.clone()));
-        let ended = job
-            .run(Context::new(&crate::guest::commands, &mut watch, &never).storing(store.map(StoreAt::of)));
+        let context = Context::new(&crate::guest::commands, &mut watch, &never);
+        let ended = self.job().run(context.storing(store.map(StoreAt::of)));
         progress.iter_mut().for_each(Progress::end);
         interrupt::set_last_words(None);
         self.run = ended.run;
@@ -123,6 +131,9 @@ impl Work {
 
 /// Captures of these cases into `folder`; without one, those that the scenarios request, into a default folder.
 pub fn capture_order(folder: Option<PathBuf>, cases: &[CaseSpec]) -> anyhow::Result<Option<CaptureOrder>> {
+    if reach::is_narrow() {
+        return Ok(None);
+    }
     let everywhere = folder.is_some();
     let folder = match folder {
         Some(folder) => folder,
@@ -156,6 +167,12 @@ pub fn print(
         output::print(&text)?;
     }
     Ok(())
+}
+
+/// The document of an ended run; `None` if it has no record.
+pub fn document(ended: &Ended) -> Option<Value> {
+    let records = ended.results.records();
+    (!records.is_empty()).then(|| bdp_report::json(records, ended.run.as_deref()))
 }
 
 fn refusal(error: RunError) -> anyhow::Error {

@@ -37,10 +37,19 @@ use stream::Lines;
 
 use crate::exit::{self, Exit, Outcome};
 use crate::found::alone;
+use crate::planned::Planned;
 use crate::store::{self, StoreArgs};
 use crate::{guest, interrupt, output};
 
 impl MeasureArgs {
+    /// The job of the measurement.
+    pub fn planned(&self) -> anyhow::Result<Planned> {
+        let mut plan = self.plan()?;
+        let unlike = self.compare_with(&mut plan, &self.store)?;
+        let planned = Planned::by_events(Job::Measure(Box::new(plan)));
+        Ok(Planned { notes: unlike.into_iter().collect(), ..planned })
+    }
+
     /// Measures, prints, judges.
     pub fn run(self) -> Outcome {
         let mut plan = self.plan()?;

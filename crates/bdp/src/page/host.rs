@@ -1,204 +1,172 @@
 //! What the page asks for, by the ways of the command line.
 
-use std::collections::HashMap;
+use std::cell::RefCell;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Mutex, PoisonError};
 
-use bdp_model::measurement::Direction;
-use bdp_model::statistics::median;
+use bdp_model::tuning::Plan;
+use bdp_report::tuning::change_line;
 use bdp_run::job::context::Context;
-use bdp_run::job::{Job, Outcome};
+use bdp_run::job::{Ended, Job};
 use bdp_run::{Event, Question};
-use bdp_store::{Page, RunInfo, RunKind, SqliteStore, Store};
+use bdp_store::{SqliteStore, Store};
 use bdp_sys::device;
-use bdp_web::{Asked, Host, Refused, RefusedBy, RunSelection};
-use clap::parser::ValueSource;
+use bdp_web::{Asked, Captures, Host, JobResult, Order, Refused, RefusedBy, RunSelection};
 use serde_json::{Value, json};
 
 use super::form;
-use super::parser::Parser;
-use crate::exit::{Exit, Refusal};
-use crate::found::by_id;
+use super::history::History;
+use super::orders::Orders;
+use super::refused::refused;
+use super::what_if::Wish;
+use crate::found::{Found, by_id};
 use crate::output::tame;
 use crate::store::{self, StoreArgs, refuse};
-use crate::{command_line, exit, guest, report, runs, show};
-
-/// Most runs of one answer.
-const MOST_RUNS: usize = 500;
-/// Most runs that a search looks at.
-const MOST_SEARCHED: usize = 20_000;
-/// Hosts that the form proposes.
-const MOST_HOSTS: usize = 10;
+use crate::tune::places;
+use crate::{guest, report, show};
 
 /// The page's requests, by the ways of the command line.
 pub struct CommandLine {
-    parser: Parser,
-    store: StoreArgs,
-    /// Of each finished run, what the list shows beside its description.
-    briefs: Mutex<HashMap<String, Brief>>,
-}
-
-#[derive(Clone)]
-struct Brief {
-    host: String,
-    goodput_bps: Value,
+    orders: Orders,
+    history: History,
+    /// Why nothing is stored, if so.
+    unstored: Option<String>,
 }
 
 impl CommandLine {
-    /// With the runs of this store.
-    pub fn new(parser: Parser, store: StoreArgs) -> Self {
-        Self { parser, store, briefs: Mutex::default() }
+    /// By these orders. `unstored`: why nothing is stored, if so.
+    pub fn new(orders: Orders, unstored: Option<String>) -> Self {
+        Self { orders, history: History::default(), unstored }
+    }
+
+    fn store(&self) -> &StoreArgs {
+        &self.orders.store
     }
 
     fn stored(&self) -> Result<Option<SqliteStore>, Refused> {
-        self.store.open_to_read().map_err(|error| refused(&error))
+        self.store().open_to_read().map_err(|error| refused(&error))
     }
 
-    fn store_of_runs(&self) -> Result<SqliteStore, Refused> {
-        self.stored()?.ok_or_else(|| Refused::new(RefusedBy::Missing, "no run is stored yet"))
-    }
-
-    fn found(&self, run: &str) -> Result<crate::found::Found, Refused> {
-        by_id(run, &self.store_of_runs()?).map_err(|error| refused(&error))
-    }
-
-    fn asked(&self, words: &[String]) -> anyhow::Result<Asked> {
-        let (args, given) = (self.parser.measurement)(words)?;
-        let typed = given.ids().map(clap::Id::as_str).find(|id| {
-            form::is_of_a_terminal(id) && given.value_source(id) == Some(ValueSource::CommandLine)
-        });
-        if let Some(option) = typed {
-            let name = option.replace('_', "-");
-            return Err(exit::usage(format!("--{name} is for a terminal: leave it out here")));
-        }
-        let command = command_line::repeatable(words.iter().cloned());
-        let mut plan = bdp_run::measure::MeasurePlan { command: command.clone(), ..args.plan()? };
-        args.compare_with(&mut plan, &self.store)?;
-        Ok(Asked { command, job: Job::Measure(Box::new(plan)) })
+    fn found(&self, run: &str) -> Result<Found, Refused> {
+        let store = self.stored()?;
+        let store = store.ok_or_else(|| Refused::new(RefusedBy::Missing, "no run is stored yet"))?;
+        by_id(run, &store).map_err(|error| refused(&error))
     }
 
     fn run_job(
         &self,
-        asked: Asked,
-        watch: &mut dyn FnMut(Event<'_>),
-        answer: &mut dyn FnMut(&Question<'_>) -> bool,
+        job: &Job,
+        watch: &mut dyn FnMut(Event<'_>, Value),
+        answer: &mut dyn FnMut(Value) -> bool,
         cancel: &AtomicBool,
-    ) -> anyhow::Result<Outcome> {
-        let mut store = self.store.open()?;
+    ) -> anyhow::Result<Ended> {
+        let mut store = match self.unstored {
+            None => self.store().open()?,
+            Some(_) => None,
+        };
+        let mut world = match job {
+            Job::Fix(_) => Some(places::world(None)?),
+            _ => None,
+        };
+        // A question is told with the words of the plan that it belongs to.
+        let plan: RefCell<Option<Plan>> = RefCell::default();
+        let mut watch = |event: Event<'_>| {
+            if let Event::Plan { plan: made } = &event {
+                plan.replace(Some(made.clone().into_owned()));
+            }
+            let told = told(&event, plan.borrow().as_ref());
+            watch(event, told);
+        };
+        let mut answer = |asked: &Question<'_>| answer(question(asked, plan.borrow().as_ref()));
         let context = Context {
-            answer: Some(answer),
-            ..Context::new(&guest::commands, watch, cancel).storing(store::of_job(&mut store))
+            world: world.as_mut(),
+            answer: Some(&mut answer),
+            ..Context::new(&guest::commands, &mut watch, cancel).storing(store::of_job(&mut store))
         };
-        Ok(asked.job.run(context).outcome())
+        Ok(job.run(context))
     }
+}
 
-    /// What the list shows of a run beside its description.
-    fn brief(&self, run: &RunInfo, store: &SqliteStore) -> Option<Brief> {
-        if run.kind != RunKind::Measure {
-            return None;
+/// An event as its readers get it.
+fn told(event: &Event<'_>, plan: Option<&Plan>) -> Value {
+    let mut document = event.to_json();
+    match event {
+        // With its findings in words, which the page shows even if nothing is stored.
+        Event::MeasurementEnded { measurement, .. } => {
+            document["measurement"] = bdp_report::measurement_json(measurement);
         }
-        let briefs = || self.briefs.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = briefs().get(&run.id) {
-            return Some(known.clone());
-        }
-        let all = store.measurements(&run.id).ok()?;
-        // The median of the repetitions, as in the summary of the run.
-        let goodput = |way: Direction| {
-            let directions = all.iter().flat_map(|kept| &kept.measurement.directions);
-            let mut goodputs: Vec<f64> =
-                directions.filter(|d| d.direction == way).map(|d| d.goodput_bps).collect();
-            median(&mut goodputs)
-        };
-        let request = &all.first()?.measurement.request;
-        let port = (request.port != bdp_model::measurement::PORT).then(|| format!(":{}", request.port));
-        let brief = Brief {
-            host: format!("{}{}", request.host, port.unwrap_or_default()),
-            goodput_bps: json!({ "to": goodput(Direction::To), "from": goodput(Direction::From) }),
-        };
-        if run.finished_unix_ms.is_some() {
-            briefs().insert(run.id.clone(), brief.clone());
-        }
-        Some(brief)
+        Event::Question { question: asked } => document["question"] = question(asked, plan),
+        _ => {}
     }
+    document
+}
 
-    fn page_of_runs(&self, selection: &RunSelection) -> anyhow::Result<Value> {
-        let most = selection.most.clamp(1, MOST_RUNS);
-        let wanted = selection.search.trim().to_lowercase();
-        let Some(store) = self.store.open_to_read()? else {
-            return Ok(json!({ "runs": [], "more": false }));
-        };
-        let limit = if wanted.is_empty() { most + 1 } else { MOST_SEARCHED };
-        let page = Page { after: selection.before.clone(), limit: Some(limit) };
-        let fits = |run: &RunInfo| {
-            let label = run.label.as_deref().unwrap_or_default();
-            let labels = run.labels.to_string();
-            let texts = [run.id.as_str(), &run.scenario, label, &labels, run.kind.name(), &run.command];
-            wanted.is_empty() || texts.iter().any(|text| text.to_lowercase().contains(&wanted))
-        };
-        let mut found: Vec<RunInfo> = store.runs(&page).map_err(refuse)?.into_iter().filter(fits).collect();
-        let more = found.len() > most;
-        found.truncate(most);
-        let row = |run: &RunInfo| {
-            let mut row = runs::row(run);
-            row["goodput_bps"] = self.brief(run, &store).map_or(Value::Null, |brief| brief.goodput_bps);
-            row
-        };
-        Ok(json!({ "runs": found.iter().map(row).collect::<Vec<_>>(), "more": more }))
-    }
+/// A question with its words.
+fn question(asked: &Question<'_>, plan: Option<&Plan>) -> Value {
+    let mut document = json!(asked);
+    document["words"] = match (asked, plan) {
+        (Question::Apply { change }, Some(plan)) => json!(format!("apply {}?", change_line(plan, change))),
+        (Question::Apply { .. }, None) => Value::Null,
+        (Question::Keep, _) => json!("keep it?"),
+    };
+    document
 }
 
 impl Host for CommandLine {
     fn about(&self) -> Result<Value, Refused> {
-        let mut hosts: Vec<String> = Vec::new();
-        if let Some(store) = self.stored()? {
-            let lately = store.runs(&Page::first(100)).map_err(|error| refused(&refuse(error)))?;
-            for run in &lately {
-                let Some(brief) = self.brief(run, &store) else { continue };
-                if !hosts.contains(&brief.host) && hosts.len() < MOST_HOSTS {
-                    hosts.push(brief.host);
-                }
-            }
-        }
-        let path = self.store.path().ok().flatten();
+        let hosts = match self.stored()? {
+            Some(store) => self.history.hosts(&store).map_err(|error| refused(&error))?,
+            None => Vec::new(),
+        };
+        let path = self.store().path().ok().flatten();
         Ok(json!({
             "bdp": env!("CARGO_PKG_VERSION"),
             "host": device::host_name(),
             "store": path.map(|path| path.to_string_lossy().into_owned()),
-            "store_option": self.store.option(),
+            "store_option": self.store().option(),
+            "unstored": self.unstored,
             "hosts": hosts,
         }))
     }
 
-    fn event(&self, event: &Event<'_>) -> Value {
-        let mut document = event.to_json();
-        // With its findings in words, which the page shows even if nothing is stored.
-        if let Event::MeasurementEnded { measurement, .. } = event {
-            document["measurement"] = bdp_report::measurement_json(measurement);
-        }
-        document
-    }
-
     fn commands(&self) -> Value {
-        json!([form::command(&(self.parser.root)(), "measure")])
+        let root = (self.orders.parser.root)();
+        form::JOBS.iter().map(|name| form::command(&root, name)).collect()
     }
 
-    fn job(&self, words: &[String]) -> Result<Asked, Refused> {
-        self.asked(words).map_err(|error| refused(&error))
+    fn job(&self, order: Order, captures: &Captures) -> Result<Asked, Refused> {
+        self.orders.job(order, captures)
+    }
+
+    fn answer(&self, order: Order) -> Result<Value, Refused> {
+        self.orders.answer(order)
+    }
+
+    fn what_if(&self, wish: Value) -> Result<Value, Refused> {
+        Wish::read(wish).and_then(|wish| wish.answer(self.store())).map_err(|error| refused(&error))
+    }
+
+    fn what_if_in_lab(&self, wish: Value) -> Result<Value, Refused> {
+        Wish::read(wish).and_then(|wish| wish.in_lab(self.store())).map_err(|error| refused(&error))
     }
 
     fn run(
         &self,
         asked: Asked,
-        watch: &mut dyn FnMut(Event<'_>),
-        answer: &mut dyn FnMut(&Question<'_>) -> bool,
+        watch: &mut dyn FnMut(Event<'_>, Value),
+        answer: &mut dyn FnMut(Value) -> bool,
         cancel: &AtomicBool,
-    ) -> Outcome {
-        self.run_job(asked, watch, answer, cancel)
-            .unwrap_or_else(|error| Outcome::failed(tame(&format!("{error:#}"))))
+    ) -> JobResult {
+        match self.run_job(&asked.job, watch, answer, cancel) {
+            Ok(ended) => JobResult { document: (asked.document)(&ended), outcome: ended.outcome() },
+            Err(error) => JobResult::failed(tame(&format!("{error:#}"))),
+        }
     }
 
-    fn runs(&self, selection: &RunSelection) -> Result<Value, Refused> {
-        self.page_of_runs(selection).map_err(|error| refused(&error))
+    fn runs(&self, selection: &RunSelection, cancel: &AtomicBool) -> Result<Value, Refused> {
+        match self.stored()? {
+            Some(store) => self.history.page(&store, selection, cancel).map_err(|error| refused(&error)),
+            None => Ok(json!({ "runs": [], "more": false })),
+        }
     }
 
     fn run_document(&self, run: &str) -> Result<String, Refused> {
@@ -207,7 +175,7 @@ impl Host for CommandLine {
 
     fn report(&self, run: &str) -> Result<String, Refused> {
         let found = self.found(run)?;
-        Ok(report::page(&found, &found.about(self.store.given().as_deref())))
+        Ok(report::page(&found, &found.about(self.store().given().as_deref())))
     }
 
     fn csv(&self, run: &str) -> Result<String, Refused> {
@@ -215,18 +183,9 @@ impl Host for CommandLine {
     }
 
     fn remove(&self, run: &str) -> Result<(), Refused> {
-        let opened = self.store.open().map_err(|error| refused(&error))?;
+        let opened = self.store().open().map_err(|error| refused(&error))?;
         let mut store = opened.ok_or_else(|| Refused::new(RefusedBy::Missing, "no run is stored here"))?;
         let id = store.run(run).map_err(|error| refused(&refuse(error)))?.id;
         store.remove_run(&id).map_err(|error| refused(&refuse(error)))
     }
-}
-
-fn refused(error: &anyhow::Error) -> Refused {
-    let kind = match error.downcast_ref::<Refusal>().map(|refusal| refusal.exit) {
-        Some(Exit::Usage) => RefusedBy::Usage,
-        Some(_) => RefusedBy::Environment,
-        None => RefusedBy::Bug,
-    };
-    Refused::new(kind, tame(&format!("{error:#}")))
 }

@@ -2,8 +2,12 @@
 
 mod browser;
 mod form;
+mod history;
 mod host;
+mod orders;
 mod parser;
+mod refused;
+mod what_if;
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -14,11 +18,14 @@ use bdp_sys::random;
 use bdp_web::{Door, Server};
 use bdp_wire::proof::hex;
 
-pub use parser::Parser;
+pub use parser::{Parser, Typed};
+
+use host::CommandLine;
+use orders::Orders;
 
 use crate::exit::{self, Exit, Outcome};
 use crate::store::StoreArgs;
-use crate::{help, interrupt, output, token};
+use crate::{help, interrupt, output, reach, token};
 
 /// Where the page listens unless told otherwise.
 const LISTEN: &str = "127.0.0.1:5280";
@@ -80,11 +87,14 @@ impl PageArgs {
             }
             None => secret()?,
         };
-        // Creates it, and reports now what would otherwise end a test.
-        drop(self.store.open()?);
+        reach::narrow();
+        let unstored = self.unstored()?;
+        if let Some(why) = &unstored {
+            output::note(&format!("note: nothing is stored: {why}"));
+        }
         let listener = self.listener()?;
         let address = listener.local_addr().map_err(|error| exit::environment(format!("listen: {error}")))?;
-        let door = Door::new(token.clone(), secret()?, self.names.clone());
+        let door = Door::new(token.clone(), secret()?, self.names.clone(), address.ip().is_loopback());
         let (end, ends) = mpsc::channel();
         let is_asked = AtomicBool::new(false);
         interrupt::hand_over(move |ending, _| {
@@ -111,12 +121,22 @@ impl PageArgs {
             Some(Ok(_)) => output::note("opening it in a browser; if none appears, open the link yourself"),
             None => {}
         }
-        let server =
-            Server { listener, door, host: Arc::new(host::CommandLine::new(parser, self.store.clone())) };
+        let orders = Orders { parser, store: self.store.clone() };
+        let server = Server { listener, door, host: Arc::new(CommandLine::new(orders, unstored)) };
         let served = bdp_web::serve(server, move || ends.recv().unwrap_or(()));
         drop(opened);
         served.map_err(|error| exit::environment(format!("serve the page: {error}")))?;
         Ok(Exit::Done)
+    }
+
+    /// Creates the store, and reports now what would otherwise end a test. Returns why nothing can be stored, if what is
+    /// there can be read.
+    fn unstored(&self) -> anyhow::Result<Option<String>> {
+        let Err(error) = self.store.open() else { return Ok(None) };
+        match self.store.open_to_read() {
+            Ok(_) => Ok(Some(output::tame(&format!("{error:#}")))),
+            Err(_) => Err(error),
+        }
     }
 
     fn listener(&self) -> anyhow::Result<TcpListener> {

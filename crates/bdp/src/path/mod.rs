@@ -14,12 +14,21 @@ use indicatif::ProgressBar;
 pub use arguments::PathArgs;
 
 use crate::exit::{self, Exit, Outcome};
+use crate::planned::Planned;
 use crate::{guest, interrupt, output};
 
 /// Message for an interrupt before any answer.
 const NOTHING: &str = "ended before a hop answered";
 
 impl PathArgs {
+    /// The job that sends the probes.
+    pub fn planned(&self) -> anyhow::Result<Planned> {
+        Ok(Planned::new(Job::Path(Box::new(self.plan()?)), |ended| match (&ended.results, &ended.result) {
+            (Results::Path(Some(report)), Ok(())) => Some(path_json(report)),
+            _ => None,
+        }))
+    }
+
     /// Sends probes and prints the results.
     pub fn run(self) -> Outcome {
         let plan = self.plan()?;

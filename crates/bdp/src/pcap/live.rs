@@ -34,13 +34,12 @@ pub(super) struct LiveArgs {
 
 impl LiveArgs {
     /// The requested capture.
-    pub(super) fn plan(self) -> anyhow::Result<Option<LivePlan>> {
-        let Self { live, time, snap, write } = self;
-        let Some(interface) = live else { return Ok(None) };
-        if time == Some(Nanos::ZERO) {
+    pub(super) fn plan(&self) -> anyhow::Result<Option<LivePlan>> {
+        let Some(interface) = self.live.clone() else { return Ok(None) };
+        if self.time == Some(Nanos::ZERO) {
             return Err(exit::usage("--for 0 captures nothing; give a time, for example 30s, or omit it"));
         }
-        Ok(Some(LivePlan { interface, time, snap, write }))
+        Ok(Some(LivePlan { interface, time: self.time, snap: self.snap, write: self.write.clone() }))
     }
 }
 

@@ -2,18 +2,19 @@
 
 mod live;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use bdp_capture::{Filter, FilterError, Notes, tshark};
 use bdp_model::ByteCount;
 use bdp_report::{Shown, captures_json, captures_text, html_of_captures};
 use bdp_run::job::context::Context;
-use bdp_run::job::{Job, Results};
+use bdp_run::job::{Ended, Job, Results};
 use bdp_run::pcap::{Captures, PcapPlan, Source};
 
 use crate::arguments::memory;
 use crate::exit::{self, Exit, Outcome};
+use crate::planned::Planned;
 use crate::report::PageArgs;
 use crate::{guest, help, interrupt, output, refusal};
 use live::LiveArgs;
@@ -85,14 +86,35 @@ enum Compat {
 }
 
 impl PcapArgs {
+    /// The job that reads captures, each by the name that it was given.
+    pub fn planned(&self, source_of: &dyn Fn(&Path) -> anyhow::Result<Source>) -> anyhow::Result<Planned> {
+        let sources = self.files.iter().map(|file| source_of(file)).collect::<anyhow::Result<_>>()?;
+        let document = |ended: &Ended| match &ended.results {
+            Results::Captures(Some(Captures { captures, pairs })) => {
+                serde_json::to_string(&captures_json(captures, pairs)).ok()
+            }
+            _ => None,
+        };
+        let job = Job::Pcap(Box::new(self.plan(sources)));
+        Ok(Planned { document: Box::new(document), ..Planned::by_events(job) })
+    }
+
+    fn plan(&self, sources: Vec<Source>) -> PcapPlan {
+        PcapPlan {
+            sources,
+            filter: self.filter.clone().unwrap_or_default(),
+            memory_bytes: self.memory.as_bytes(),
+            separate: self.separate,
+        }
+    }
+
     /// Reads the captures and prints the findings.
     pub fn run(self) -> Outcome {
         self.page.check()?;
         let cancel = interrupt::cancel_instead();
-        let Self { files, live, filter, separate, memory, flow, top, compat, page, json } = self;
-        let sources = files.into_iter().map(Source::File).chain(live.plan()?.map(Source::Live)).collect();
-        let filter = filter.unwrap_or_default();
-        let plan = PcapPlan { sources, filter, memory_bytes: memory.as_bytes(), separate };
+        let files = self.files.iter().cloned().map(Source::File);
+        let plan = self.plan(files.chain(self.live.plan()?.map(Source::Live)).collect());
+        let Self { flow, top, compat, page, json, .. } = self;
         match compat {
             Some(Compat::Tshark) => return as_tshark(&plan, cancel),
             Some(Compat::Tcptrace) => return as_tcptrace(&plan, cancel),

@@ -12,19 +12,28 @@ use bdp_report::{csv_of_ping, ping_text};
 use bdp_run::job::context::Context;
 use bdp_run::job::{Ended, Job, Results};
 use bdp_run::{Event, RunError};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub use arguments::PingArgs;
 use live::Live;
 
 use crate::exit::{self, Exit, Outcome};
 use crate::measure::judgement;
+use crate::planned::Planned;
 use crate::{guest, interrupt, output};
 
 /// Message for an interrupt before any probe.
 const NOTHING: &str = "ended before a probe was sent";
 
 impl PingArgs {
+    /// The job that sends the probes.
+    pub fn planned(&self) -> anyhow::Result<Planned> {
+        Ok(Planned::new(Job::Ping(Box::new(self.plan()?)), |ended| match &ended.results {
+            Results::Ping(Some(pinged)) => Some(document(pinged, &ended.judgements, &ended.result)),
+            _ => None,
+        }))
+    }
+
     /// Sends probes and prints the results.
     pub fn run(self) -> Outcome {
         let plan = self.plan()?;
@@ -65,12 +74,7 @@ impl PingArgs {
             }
         };
         let text = if self.json {
-            let mut document = bdp_report::ping_json(&pinged);
-            // It is not stored.
-            document["run"] = Value::Null;
-            document["expectations"] = serde_json::to_value(&judged)?;
-            document["error"] = result.as_ref().err().map(ToString::to_string).into();
-            format!("{document:#}\n")
+            format!("{:#}\n", document(&pinged, &judged, &result))
         } else if self.csv {
             csv_of_ping(&pinged)
         } else {
@@ -92,4 +96,13 @@ impl PingArgs {
             _ => Exit::Missed,
         })
     }
+}
+
+fn document(pinged: &Ping, judged: &[Judgement], result: &bdp_run::Result<()>) -> Value {
+    let mut document = bdp_report::ping_json(pinged);
+    // It is not stored.
+    document["run"] = Value::Null;
+    document["expectations"] = json!(judged);
+    document["error"] = result.as_ref().err().map(ToString::to_string).into();
+    document
 }

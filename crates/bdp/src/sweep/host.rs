@@ -2,6 +2,7 @@
 
 use bdp_model::flow::FlowSpec;
 use bdp_model::measurement::{Direction, MeasureRequest, Measurement, PORT};
+use bdp_model::sweep::curve::Curve;
 use bdp_model::units::{Nanos, format_bps};
 use bdp_report::FarEnd;
 use bdp_run::Event;
@@ -11,6 +12,7 @@ use bdp_run::measure::session::Credentials;
 use bdp_run::sweep::{SweepPlan, Varied};
 use bdp_store::StoredMeasurement;
 use bdp_sys::clock;
+use serde_json::Value;
 
 use super::arguments::SweepArgs;
 use super::next::next;
@@ -25,9 +27,6 @@ const SEEDS: u64 = 1_000_000;
 
 /// Runs it.
 pub fn run(args: &SweepArgs, host: &str, varied: Vec<Varied>) -> Outcome {
-    if !args.settings.is_empty() || args.resume {
-        return Err(exit::usage("--set and --resume need --in SCENARIO, not a host"));
-    }
     let plan = plan(args, host, varied)?;
     let (seed, host, port) = (plan.seed, plan.request.host.clone(), plan.request.port);
     let labels = plan.labels.clone();
@@ -65,15 +64,23 @@ pub fn run(args: &SweepArgs, host: &str, varied: Vec<Varied>) -> Outcome {
 
 /// The sweep's output, also when it is printed again.
 pub fn document(run: Option<&str>, kept: &[StoredMeasurement], as_json: bool, again: Option<&str>) -> String {
-    let all: Vec<_> = kept.iter().map(|k| (&k.params, &k.measurement)).collect();
-    let curves = bdp_model::sweep::measured_curves::measured_curves(&all);
     if as_json {
-        let measurements: Vec<_> = kept.iter().map(|k| k.measurement.clone()).collect();
-        return format!("{:#}\n", bdp_report::sweep_json(run, &curves, &[], &measurements));
+        return format!("{:#}\n", json(run, kept));
     }
-    let mut text = bdp_report::sweep(&curves, "", &output::style());
+    let mut text = bdp_report::sweep(&curves(kept), "", &output::style());
     text.push_str(&next(run, again));
     text
+}
+
+/// Its `--json`.
+pub fn json(run: Option<&str>, kept: &[StoredMeasurement]) -> Value {
+    let measurements: Vec<_> = kept.iter().map(|k| k.measurement.clone()).collect();
+    bdp_report::sweep_json(run, &curves(kept), &[], &measurements)
+}
+
+fn curves(kept: &[StoredMeasurement]) -> Vec<Curve> {
+    let all: Vec<_> = kept.iter().map(|k| (&k.params, &k.measurement)).collect();
+    bdp_model::sweep::measured_curves::measured_curves(&all)
 }
 
 /// Prints a line for each point; before the first the seed of their order.
@@ -100,7 +107,11 @@ fn goodputs(measurement: &Measurement) -> String {
     goodputs.join("  ")
 }
 
-fn plan(args: &SweepArgs, host: &str, varied: Vec<Varied>) -> anyhow::Result<SweepPlan> {
+/// Its plan.
+pub fn plan(args: &SweepArgs, host: &str, varied: Vec<Varied>) -> anyhow::Result<SweepPlan> {
+    if !args.settings.is_empty() || args.resume {
+        return Err(exit::usage("--set and --resume need --in SCENARIO, not a host"));
+    }
     let request = request(args, host)?;
     let seed = args.seed.unwrap_or_else(|| clock::unix_ms() % SEEDS);
     let typed = command_line::typed();

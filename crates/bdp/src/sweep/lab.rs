@@ -1,9 +1,11 @@
 //! A sweep inside a scenario.
 
 use bdp_model::record::Record;
+use bdp_model::sweep::record_curves::curves;
 use bdp_run::lab::RefinedSweep;
 use bdp_run::sweep::{Variable, Varied};
 use bdp_scenario::{PlanOptions, Scenario};
+use serde_json::Value;
 
 use super::arguments::SweepArgs;
 use super::next::next;
@@ -12,8 +14,8 @@ use crate::exit::{self, Outcome};
 use crate::lab::{Work, finish_with, source};
 use crate::output;
 
-/// Runs it.
-pub fn run(args: &SweepArgs, scenario: &str, varied: &[Varied]) -> Outcome {
+/// Its cases.
+pub fn work(args: &SweepArgs, scenario: &str, varied: &[Varied]) -> anyhow::Result<Work> {
     let mut options = PlanOptions {
         seed: args.seed,
         filter: None,
@@ -45,20 +47,26 @@ pub fn run(args: &SweepArgs, scenario: &str, varied: &[Varied]) -> Outcome {
     let refine = if args.no_refine { None } else { refinement(&scenario, &options, varied) };
     let mut work = Work::plan(vec![scenario], &options)?;
     let (label, labels) = args.labels.read()?;
-    work.call(label, labels.clone());
+    work.call(label, labels);
     work.as_sweep(refine);
-    let mut store = args.store.open()?;
     if args.resume {
         work.resume();
     }
-    let outcome = work.run(None, store.as_mut());
+    Ok(work)
+}
+
+/// Runs it.
+pub fn run(args: &SweepArgs, scenario: &str, varied: &[Varied]) -> Outcome {
+    let mut work = work(args, scenario, varied)?;
+    let mut store = args.store.open()?;
+    let outcome = work.run(store.as_mut());
     let run = work.run_id().map(str::to_owned);
     let again = run.as_deref().map(|run| args.store.show_command(run));
     finish_with(outcome, |records| {
         let text = document(run.as_deref(), records, args.json, again.as_deref());
         output::print(&text).map(|_| ()).map_err(|error| exit::kept(error, again.as_deref()))?;
         if let Some(path) = &args.prometheus {
-            crate::report::write_case_metrics(path, records, &labels)?;
+            crate::report::write_case_metrics(path, records, &args.labels.read()?.1)?;
         }
         let stored = run.as_deref().zip(store.as_ref());
         args.page.write(stored, &args.store, |about| bdp_report::html(records, about))
@@ -67,15 +75,20 @@ pub fn run(args: &SweepArgs, scenario: &str, varied: &[Varied]) -> Outcome {
 
 /// The sweep's output, also when it is printed again.
 pub fn document(run: Option<&str>, records: &[Record], as_json: bool, again: Option<&str>) -> String {
-    let curves = bdp_model::sweep::record_curves::curves(records);
     if as_json {
-        return format!("{:#}\n", bdp_report::sweep_json(run, &curves, records, &[]));
+        return format!("{:#}\n", json(run, records));
     }
+    let curves = curves(records);
     let style = output::style();
     let conditions = bdp_report::sweep_heading(records, &style);
     let mut text = bdp_report::sweep(&curves, &conditions, &style);
     text.push_str(&next(run, again));
     text
+}
+
+/// Its `--json`.
+pub fn json(run: Option<&str>, records: &[Record]) -> Value {
+    bdp_report::sweep_json(run, &curves(records), records, &[])
 }
 
 /// Refinement between the knee and the point before it; none if the first varied parameter has no order.

@@ -35,6 +35,7 @@ mod metrics;
 mod over_time;
 mod package;
 mod page;
+mod page_commands;
 mod path;
 mod path_mtu;
 mod pcap;

@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 use crate::support::serving::serve;
 use crate::support::{Bench, Running, start};
 
-struct Page {
-    process: Running,
+pub struct Page {
+    pub process: Running,
     address: String,
     token: String,
 }
 
-fn open(bench: &Bench, options: &str) -> Page {
+pub fn open(bench: &Bench, options: &str) -> Page {
     let mut process = start(bench.bdp(&format!("page --no-browser --listen 127.0.0.1:0 {options}")));
     process.wait_until("it prints its link", |p| p.out().ends_with('\n'));
     let link = process.out();
@@ -24,7 +24,7 @@ fn open(bench: &Bench, options: &str) -> Page {
 }
 
 impl Page {
-    fn send(&self, request: &str, body: &str) -> BufReader<TcpStream> {
+    pub fn send(&self, request: &str, body: &str) -> BufReader<TcpStream> {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let length = body.len();
@@ -38,27 +38,45 @@ impl Page {
     }
 
     /// The status and the body.
-    fn ask(&self, request: &str, body: &str) -> (u16, String) {
+    pub fn ask(&self, request: &str, body: &str) -> (u16, String) {
         let mut text = String::new();
         self.send(request, body).read_to_string(&mut text).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
     }
 
-    fn json(&self, request: &str, body: &Value) -> (u16, Value) {
+    pub fn json(&self, request: &str, body: &Value) -> (u16, Value) {
         let (status, text) = self.ask(request, &body.to_string());
         (status, serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}")))
     }
 
-    fn start(&self, line: &str) -> String {
+    pub fn start(&self, line: &str) -> String {
         let words: Vec<&str> = line.split_whitespace().collect();
         let (status, job) = self.json("POST /api/jobs", &json!({ "command": words }));
         assert_eq!(status, 201, "{job}");
         job["id"].as_str().unwrap().to_owned()
     }
 
+    /// Uploads a capture of this name, percent-encoded.
+    pub fn upload(&self, name: &str, bytes: &[u8]) -> (u16, Value) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        write!(
+            stream,
+            "POST /api/captures HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nBdp-Name: {name}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+            self.address,
+            self.token,
+            bytes.len()
+        )
+        .unwrap();
+        stream.write_all(bytes).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), serde_json::from_str(body).unwrap())
+    }
+
     /// The events of a job, up to the outcome.
-    fn events(&self, id: &str) -> Vec<Value> {
+    pub fn events(&self, id: &str) -> Vec<Value> {
         let lines = self.send(&format!("GET /api/jobs/{id}/events"), "").lines().map_while(Result::ok);
         lines.filter_map(|line| serde_json::from_str(line.strip_prefix("data: ")?).ok()).collect()
     }
@@ -117,7 +135,7 @@ fn what_is_wrong_is_said_as_in_a_terminal() {
         ("measure ams1 --csv", "--csv is for a terminal"),
         ("measure ams1 --report x.html", "--report is for a terminal"),
         ("measure --help", "for a terminal"),
-        ("lab shell x", "the page runs 'bdp measure'"),
+        ("lab shell x", "the page does not run 'bdp lab shell'"),
         ("nonsense", "nonsense"),
     ] {
         let words: Vec<&str> = words.split(' ').collect();

@@ -106,6 +106,45 @@ fn a_block_is_over_before_the_next_begins() {
     assert_eq!(*log.lock().unwrap(), expected);
 }
 
+/// A stage that is cancelled once this many attempts have begun.
+struct CancelledAfter(usize, Script);
+
+impl Stage for CancelledAfter {
+    fn now(&self) -> Duration {
+        self.1.now()
+    }
+
+    fn begin(&mut self, ticket: u64, turn: &Turn) {
+        self.1.begin(ticket, turn);
+    }
+
+    fn next_end(&mut self, longest: Option<Duration>) -> Option<Ended> {
+        self.1.next_end(longest)
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.1.log.lock().unwrap().len() >= self.0
+    }
+}
+
+#[test]
+fn a_cancelled_run_ends_its_cases_and_begins_no_other() {
+    let cases: Vec<CaseSpec> = (1..=5)
+        .map(|repetition| CaseSpec { repetition, ..case(Nanos::millis(2), Rate::mbps(1), None) })
+        .collect();
+    let log = Log::default();
+    let script = Script {
+        now: Duration::ZERO,
+        fates: Box::new(|_, _| Valid),
+        running: Vec::new(),
+        log: Arc::clone(&log),
+    };
+    let schedule = Schedule::new(&cases, &HashSet::new(), &RunOptions::default());
+    let (records, outcome) = schedule.run_pending(&mut CancelledAfter(2, script), None, &mut |_| {});
+    assert_eq!((records.len(), log.lock().unwrap().len()), (2, 2));
+    assert!(outcome.unwrap_err().is_cancelled());
+}
+
 #[test]
 fn settled_cases_are_left_out() {
     let cases = [case(Nanos::millis(40), Rate::mbps(1), None)];

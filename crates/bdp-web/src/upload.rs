@@ -1,0 +1,99 @@
+//! Uploads of captures.
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt;
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use crate::api::{Shared, apart};
+use crate::{Refused, RefusedBy};
+
+/// Header with the file's name, percent-encoded.
+const NAME: &str = "bdp-name";
+/// Pieces that wait for the disk.
+const WAITING: usize = 8;
+
+/// Receives a capture, piece by piece.
+pub async fn receive(
+    State(shared): State<Shared>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Refused> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let name = decoded(text(NAME));
+    let announced = text(header::CONTENT_LENGTH.as_str()).parse().ok();
+    let captures = shared.captures.clone();
+    let mut upload = apart(move || captures.begin(&name, announced)).await?;
+    let (sender, mut pieces) = mpsc::channel::<axum::body::Bytes>(WAITING);
+    let written = apart(move || {
+        while let Some(piece) = pieces.blocking_recv() {
+            upload.add(&piece)?;
+        }
+        Ok(upload)
+    });
+    let read = async move {
+        let mut body = body.into_data_stream();
+        while let Some(piece) = body.next().await {
+            let piece = piece
+                .map_err(|_| Refused::new(RefusedBy::Usage, "the upload broke off: choose the file again"))?;
+            // The writer has given up, and says why.
+            if sender.send(piece).await.is_err() {
+                break;
+            }
+        }
+        Ok(())
+    };
+    let (upload, read) = tokio::join!(written, read);
+    let upload = upload?;
+    read?;
+    let (id, capture) = shared.captures.keep(upload)?;
+    let answer = json!({ "id": id, "name": capture.name, "bytes": capture.bytes });
+    Ok((StatusCode::CREATED, Json(answer)).into_response())
+}
+
+/// Removes a capture.
+pub async fn remove(State(shared): State<Shared>, Path(id): Path<String>) -> Result<StatusCode, Refused> {
+    shared.captures.remove(&id)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Percent-encoded text.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        let code = || {
+            let digits = std::str::from_utf8(after.get(..2)?).ok()?;
+            u8::from_str_radix(digits, 16).ok()
+        };
+        match (first, code()) {
+            (b'%', Some(byte)) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            _ => {
+                bytes.push(first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decoded;
+
+    #[test]
+    fn names_are_decoded_and_nothing_breaks() {
+        for (text, name) in
+            [("slow%20path.pcap", "slow path.pcap"), ("%C3%A9", "é"), ("100%", "100%"), ("%zz%4", "%zz%4")]
+        {
+            assert_eq!(decoded(text), name);
+        }
+    }
+}

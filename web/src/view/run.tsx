@@ -4,7 +4,7 @@ import { useEffect, useMemo } from "preact/hooks";
 import * as api from "../api";
 import { commandLine, EMPTY, fieldOf, OPTIONS, PRESETS, words, type Field, type Form } from "../command";
 import { stageWords } from "../events";
-import { job, live, result, start, stop, trouble } from "../follow";
+import { newKey, result, run, useFollower } from "../follow";
 import type { Outcome } from "../generated/job";
 import { milliseconds, percent, rate, seconds } from "../format";
 import { ofLive, withTicks } from "../model";
@@ -14,6 +14,7 @@ import { CommandLine } from "./parts";
 import { TimelineCharts } from "./timeline";
 import { Why } from "./why";
 
+const { job, live, trouble, isRunning } = run;
 const form = signal<Form>(EMPTY);
 const commands = signal<api.Command[] | null>(null);
 const problem = signal<{ text: string; field: Field | null } | null>(null);
@@ -21,7 +22,6 @@ const startProblem = signal<string | null>(null);
 const isStarting = signal(false);
 
 const line = computed(() => words(form.value));
-const isRunning = computed(() => job.value?.state === "running");
 
 /** The server checks what is typed, once typing pauses. */
 let checking = 0;
@@ -71,7 +71,7 @@ async function submit(): Promise<void> {
     startProblem.value = null;
   });
   try {
-    await start(line.value, key());
+    await run.start(line.value, newKey());
     showRun(null);
   } catch (error) {
     if (error instanceof api.Refusal && error.status === 400) {
@@ -82,17 +82,16 @@ async function submit(): Promise<void> {
   }
 }
 
-const key = (): string => Array.from(crypto.getRandomValues(new Uint32Array(4)), (n) => n.toString(16)).join("-");
-
 async function end(): Promise<void> {
   try {
-    await stop();
+    await run.stop();
   } catch (error) {
     startProblem.value = error instanceof Error ? error.message : String(error);
   }
 }
 
 export function Run() {
+  useFollower(run);
   useEffect(() => {
     const escape = (event: KeyboardEvent) => {
       if (event.key === "Escape" && isRunning.value && !document.querySelector("dialog[open]")) void end();

@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { milliseconds, rate, significant, threeDigits } from "../format";
 import { csv, largest, sampled, type Chart, type Timeline } from "../model";
-import { save, svgOf } from "../svg";
+import { pngOf, save, saveBlob, svgOf } from "../svg";
 import { Copy, CommandLine } from "./parts";
 import { cursor, Plot, RATE, ROUND_TRIP, top, type Scale } from "./plot";
 
@@ -207,6 +207,21 @@ export function Tools(props: { csv: () => string; svg: () => string; name: strin
           }}
         >
           Save as SVG
+        </button>
+        <button
+          type="button"
+          class="quiet"
+          aria-label={`Save ${props.name} as PNG`}
+          onClick={() => {
+            pngOf(props.svg()).then(
+              (blob) => {
+                saveBlob(`bdp-${props.name}.png`, blob);
+              },
+              () => undefined,
+            );
+          }}
+        >
+          PNG
         </button>
         {props.command !== null && (
           <button

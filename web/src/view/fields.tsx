@@ -2,6 +2,7 @@
 import { effect, signal, type ReadonlySignal, type Signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import * as api from "../api";
+import type { More } from "../command";
 
 interface Labelled {
   id: string;
@@ -137,9 +138,6 @@ export function useEscape(stop: () => void): void {
   }, []);
 }
 
-/** Options by long name: true for a flag, else the value; several values one a line. */
-export type Values = Record<string, string | true>;
-
 /** Options that make no sense on a page. */
 const ELSEWHERE = new Set(
   "help version json json-stream csv format report title note prometheus store units details verbose interval capture figures".split(" "),
@@ -149,8 +147,8 @@ interface OptionsProps {
   command: string;
   /** Long names of options that have fields of their own. */
   own: ReadonlySet<string>;
-  values: Values;
-  onValues: (values: Values) => void;
+  values: More;
+  onValues: (values: More) => void;
 }
 
 export function Options({ command, own, values, onValues }: OptionsProps) {

@@ -265,7 +265,7 @@ export function Tools(props: { csv: () => string; svg: () => string; name: strin
   );
 }
 
-function Table({ title, chart, value }: { title: string; chart: Chart; value: FigureProps["value"] }) {
+export function Table({ title, chart, value }: { title: string; chart: Chart; value: FigureProps["value"] }) {
   const [isOpen, open] = useState(false);
   const many = chart.series.length > NAMED;
   const shown = chart.series.map((one, index) => ({ one, index })).filter(({ one }) => !many || one.bold);

@@ -153,7 +153,9 @@ export class Follower {
 export function useFollower(follower: Follower): void {
   useEffect(() => {
     shown.add(follower);
-    void refresh();
+    // Before the token of the link is traded, and the jobs are known, there is nothing to ask.
+    if (api.access.peek() === "given") void refresh();
+    else follower.look(jobs.peek());
     return () => {
       shown.delete(follower);
       follower.close();

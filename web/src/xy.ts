@@ -52,8 +52,8 @@ export function rangeOf(axis: Axis, values: readonly number[]): readonly [low: n
   const known = values.filter((value) => value > 0 && Number.isFinite(value));
   if (known.length === 0) return [1, 10];
   const [low, high] = [Math.min(...known), Math.max(...known)];
-  // A factor of a tenth of the span, and a fifth at least, so that nothing lies on the edge.
-  const room = Math.max(1.2, (high / low) ** 0.06);
+  // So that nothing lies on the edge, and a flat curve looks flat.
+  const room = Math.max(1.2, (high / low) ** 0.06, (2.5 / (high / low)) ** 0.5);
   return [low / room, high * room];
 }
 
@@ -69,8 +69,10 @@ export function logMarks(low: number, high: number, scale: "decades" | "doubling
   if (scale === "doublings") {
     for (let power = Math.ceil(Math.log2(low) - 1e-9); power <= Math.log2(high) + 1e-9; power += 1) all.push(2 ** power);
   } else {
+    // A short axis has all digits.
+    const digits = high / low < 5 ? [1, 2, 3, 4, 5, 6, 7, 8, 9] : [1, 2, 5];
     for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power += 1) {
-      for (const digit of [1, 2, 5]) if (digit * 10 ** power >= low && digit * 10 ** power <= high) all.push(digit * 10 ** power);
+      for (const digit of digits) if (digit * 10 ** power >= low && digit * 10 ** power <= high) all.push(digit * 10 ** power);
     }
     // Powers of ten alone, if the others are too many.
     if (all.length > most) {

@@ -261,7 +261,7 @@ function Current() {
             name="sweep"
             chart={chart}
             command={current.command}
-            sentence={`${String(chart.series.filter((one) => one.mark !== "dashed").reduce((sum, one) => sum + one.points.length, 0))} points so far.`}
+            sentence="The values measured so far."
           />
         )}
         {isOver && !isSweep(result) && run !== null && (

@@ -122,7 +122,8 @@ function Picker({ a, b }: Props) {
       clearTimeout(timer);
       off();
     };
-  }, [search]);
+    // A run of an address may be newer than the list.
+  }, [search, a, b]);
   const choose = (sides: { a?: string; b?: string }) => {
     location.hash = address("compare", sides.a ?? a ?? "", sides.b ?? b ?? "");
   };

@@ -2,106 +2,18 @@
 //   BDP=target/debug/bdp npm --prefix web run e2e
 // Screenshots go to target/page/.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { createRequire } from "node:module";
-import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
-import { fileURLToPath } from "node:url";
-import { chromium } from "playwright-core";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { accessible, drive, end, launch, openPage, pictures, shoot, start, step, WAIT } from "./lib.mjs";
 
-const root = fileURLToPath(new URL("../../", import.meta.url));
-const bdp = resolve(process.env.BDP ?? join(root, "target/debug/bdp"));
-const pictures = join(root, "target/page");
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const STANDARDS = ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"];
-const WIDTHS = [1280, 768, 360];
-const WAIT = 30_000;
+await drive(async (given) => {
+  const { browser, context, page, store, host, link, base, port, token } = given;
+  let { server } = given;
+  const shown = (text) => page.getByText(text, { exact: false }).first().waitFor({ timeout: WAIT });
+  const fill = async (values) => {
+    for (const [id, value] of Object.entries(values)) await page.fill(`#${id}`, value);
+  };
 
-const place = mkdtempSync(join(tmpdir(), "bdp-page-"));
-mkdirSync(pictures, { recursive: true });
-const children = new Set();
-let failed = false;
-
-/** Starts bdp, and resolves with the first match in what it prints. */
-function start(words, pattern) {
-  const child = spawn(bdp, words, { stdio: ["ignore", "pipe", "pipe"] });
-  children.add(child);
-  return new Promise((done, fail) => {
-    let text = "";
-    const read = (chunk) => {
-      text += chunk;
-      const found = pattern.exec(text);
-      if (found) done({ child, found });
-    };
-    child.stdout.on("data", read);
-    child.stderr.on("data", read);
-    child.on("error", fail);
-    child.on("exit", (code) => fail(new Error(`bdp ${words.join(" ")} ended with ${code}: ${text}`)));
-  });
-}
-
-const openPage = (store, token) =>
-  start(
-    ["page", "--no-browser", "--listen", "127.0.0.1:0", "--store", store, ...(token ? ["--token", token] : [])],
-    /(http:\/\/127\.0\.0\.1:(\d+)\/)#token=(\S+)/,
-  );
-
-async function step(name, run) {
-  const began = performance.now();
-  await run();
-  console.log(`ok   ${name} (${((performance.now() - began) / 1000).toFixed(1)} s)`);
-}
-
-async function accessible(page, name) {
-  // Through the debugger: the page's policy allows no script of others.
-  await page.evaluate(axe);
-  const found = await page.evaluate((tags) => globalThis.axe.run(document, { runOnly: tags }), STANDARDS);
-  const lines = found.violations.map(
-    (one) => `${one.id}: ${one.help}; ${one.nodes.map((node) => `${node.target.join(" ")} (${node.failureSummary})`).join("; ")}`,
-  );
-  assert.deepEqual(lines, [], `accessibility of ${name}`);
-}
-
-async function shoot(page, name) {
-  for (const width of WIDTHS) {
-    await page.setViewportSize({ width, height: 900 });
-    for (const colorScheme of ["light", "dark"]) {
-      await page.emulateMedia({ colorScheme });
-      await page.waitForTimeout(80);
-      await page.screenshot({ path: join(pictures, `${name}-${width}-${colorScheme}.png`), fullPage: true });
-      if (width !== 768) await accessible(page, `${name} at ${width} px, ${colorScheme}`);
-    }
-    const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-    assert.ok(wide <= 0, `${name} at ${width} px is ${wide} px too wide`);
-  }
-  await page.setViewportSize({ width: 1280, height: 900 });
-  await page.emulateMedia({ colorScheme: "light" });
-}
-
-const store = join(place, "runs.sqlite");
-const serve = await start(["serve", "--listen", "127.0.0.1:0"], /listening on \S*?:(\d+)/);
-const host = `127.0.0.1:${serve.found[1]}`;
-let server = await openPage(store);
-const [link, base, port, token] = server.found;
-const browser = await chromium.launch({
-  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-  args: ["--no-sandbox"],
-});
-const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
-const page = await context.newPage();
-const complaints = [];
-page.on("pageerror", (error) => complaints.push(error.message));
-page.on("console", (message) => {
-  // Refusals and a killed server are part of the test.
-  if (message.type() === "error" && !/Failed to load resource|ERR_|EventSource/.test(message.text())) complaints.push(message.text());
-});
-const shown = (text) => page.getByText(text, { exact: false }).first().waitFor({ timeout: WAIT });
-const fill = async (values) => {
-  for (const [id, value] of Object.entries(values)) await page.fill(`#${id}`, value);
-};
-
-try {
   await step("the token leaves the address, and an empty store says what to type", async () => {
     await page.goto(link);
     await shown("No runs yet");
@@ -279,8 +191,7 @@ try {
   });
 
   await step("a killed server, and its return with another token", async () => {
-    server.child.removeAllListeners("exit");
-    server.child.kill("SIGKILL");
+    end(server.child, "SIGKILL");
     await shown("does not answer");
     await shoot(page, "gone");
     server = await start(
@@ -307,8 +218,7 @@ try {
     await tab.fill("#host", host);
     await tab.press("#host", "Enter");
     await tab.locator(".now div", { hasText: /round trip.* ms/ }).waitFor({ timeout: WAIT });
-    first.child.removeAllListeners("exit");
-    first.child.kill("SIGKILL");
+    end(first.child, "SIGKILL");
     await tab.getByText("does not answer").waitFor({ timeout: WAIT });
     await start(
       ["page", "--no-browser", "--listen", `127.0.0.1:${first.found[2]}`, "--store", store, "--token", secret],
@@ -328,10 +238,7 @@ try {
     );
     const [, , at, secret] = named.found;
     // Such an origin is not trustworthy to a browser, which leaves out much there.
-    const elsewhere = await chromium.launch({
-      executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-      args: ["--no-sandbox", "--host-resolver-rules=MAP *.example 127.0.0.1"],
-    });
+    const elsewhere = await launch("--host-resolver-rules=MAP *.example 127.0.0.1");
     const tab = await elsewhere.newPage();
     await tab.goto(`http://lab.example:${at}/#token=${secret}`);
     await tab.fill("#host", host);
@@ -339,8 +246,7 @@ try {
     await tab.locator(".now div", { hasText: /round trip.* ms/ }).waitFor({ timeout: WAIT });
     assert.equal((await tab.goto(`http://evil.example:${at}/`)).status(), 401);
     await elsewhere.close();
-    named.child.removeAllListeners("exit");
-    named.child.kill();
+    end(named.child);
   });
 
   await step("without JavaScript", async () => {
@@ -365,17 +271,4 @@ try {
     times.sort((a, b) => a - b);
     console.log(`     first paint, median of 5: ${times[2].toFixed(0)} ms`);
   });
-  assert.deepEqual(complaints, []);
-} catch (error) {
-  failed = true;
-  console.error(error);
-  await page.screenshot({ path: join(pictures, "failed.png"), fullPage: true }).catch(() => undefined);
-} finally {
-  await browser.close();
-  for (const child of children) {
-    child.removeAllListeners("exit");
-    child.kill();
-  }
-  rmSync(place, { recursive: true, force: true });
-}
-process.exit(failed ? 1 : 0);
+});

@@ -3,7 +3,24 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { compile } from "json-schema-to-typescript";
 
 const root = new URL("../../", import.meta.url);
-const documents = ["measurement", "job", "error"];
+const documents = [
+  "measurement",
+  "job",
+  "error",
+  "sweep",
+  "comparison",
+  "twin",
+  "rehearsal",
+  "verification",
+  "lab-run",
+  "pcap",
+  "plan",
+  "ping",
+  "path",
+  "tune",
+  "tune-show",
+  "tune-journal",
+];
 
 await mkdir(new URL("web/src/generated/", root), { recursive: true });
 for (const name of documents) {

@@ -53,6 +53,41 @@ export interface JobState {
   outcome: Outcome | null;
 }
 
+/** Never part of a command, stored or logged. */
+export interface Secrets {
+  token?: string;
+  tune_token?: string;
+}
+
+/** A path, and what is changed on it; an absent member is as measured. */
+export interface WhatIfRequest {
+  run: string | null;
+  direction?: "to" | "from";
+  rate_bps?: number;
+  rtt_ns?: number;
+  loss?: number;
+  queue_bytes?: number;
+  window_bytes?: number;
+  streams?: number;
+  congestion_control?: string;
+}
+
+export interface WhatIfAnswer {
+  measured: Record<string, unknown> | null;
+  /** Each parameter as used. */
+  given: Record<string, unknown>;
+  /** Lowest first. */
+  limits: { limit: string; goodput_bps: number; sentence: string }[];
+  goodput_bps: number;
+  sentence: string;
+}
+
+export interface Uploaded {
+  id: string;
+  name: string;
+  bytes: number;
+}
+
 export interface Checked {
   command: string;
   job: Job;
@@ -108,6 +143,7 @@ const authority = () => ({ Authorization: `Bearer ${secret()}` });
 /** What a proxy answers if the server does not. */
 const isGone = (status: number): boolean => status >= 502 && status <= 504;
 
+/** A body of bytes is sent as it is, another as JSON. */
 async function send(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Response> {
   let response: Response;
   try {
@@ -115,7 +151,7 @@ async function send(method: string, path: string, body?: unknown, headers: Recor
       method,
       credentials: "omit",
       headers: { ...authority(), ...(method === "GET" ? {} : { "Content-Type": "application/json" }), ...headers },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(body === undefined ? {} : { body: body instanceof Blob ? body : JSON.stringify(body) }),
     });
   } catch {
     lost();
@@ -161,9 +197,23 @@ const part = encodeURIComponent;
 export const about = (): Promise<About> => read("GET", "/api/about");
 export const commands = (): Promise<Command[]> => read("GET", "/api/commands");
 export const check = (command: string[]): Promise<Checked> => read("POST", "/api/check", { command });
-export const start = (command: string[], key: string): Promise<JobState> => read("POST", "/api/jobs", { command, key });
+export const start = (command: string[], key: string, secrets?: Secrets): Promise<JobState> =>
+  read("POST", "/api/jobs", { command, key, ...(secrets ? { secrets } : {}) });
 export const jobs = (): Promise<JobState[]> => read("GET", "/api/jobs");
 export const cancel = (id: string): Promise<Response> => send("POST", `/api/jobs/${part(id)}/cancel`, {});
+/** Answers the question of a job. */
+export const answerJob = (id: string, yes: boolean): Promise<Response> => send("POST", `/api/jobs/${part(id)}/answer`, { yes });
+/** What a command of the kind that answers at once prints with --json: `tune show`, `compare A B`, `lab list`. */
+export const answer = <T>(command: string[]): Promise<T> => read("POST", "/api/answer", { command });
+export const whatIf = (request: WhatIfRequest): Promise<WhatIfAnswer> => read("POST", "/api/what-if", request);
+/** The command of the job that tries it in the lab. */
+export const whatIfLab = (request: WhatIfRequest): Promise<{ command: string[] }> => read("POST", "/api/what-if/lab", request);
+/** Gives a capture to this bdp, which deletes it when the page ends. */
+export const upload = async (name: string, bytes: Blob): Promise<Uploaded> =>
+  (await (
+    await send("POST", "/api/captures", bytes, { "Content-Type": "application/octet-stream", "Bdp-Name": part(name) })
+  ).json()) as Uploaded;
+export const discard = (capture: string): Promise<Response> => send("DELETE", `/api/captures/${part(capture)}`);
 export const runs = (search: string, before: string | null): Promise<RunList> =>
   read("GET", `/api/runs?search=${part(search)}&most=50${before === null ? "" : `&before=${part(before)}`}`);
 export const document_ = (run: string): Promise<unknown> => read("GET", `/api/runs/${part(run)}`);

@@ -11,9 +11,11 @@ export interface Form {
   protocol: "tcp" | "udp";
   rate: string;
   congestion: string;
-  /** Other options by long name: true for a flag, else the value; several values one a line. */
-  more: Record<string, string | true>;
+  more: More;
 }
+
+/** Other options by long name: true for a flag, else the value; several values one a line. */
+export type More = Record<string, string | true>;
 
 export type Field = Exclude<keyof Form, "more">;
 
@@ -38,8 +40,8 @@ const DIRECTIONS: Record<Form["direction"], string[]> = {
   both: ["--bidir"],
 };
 
-/** Options of the form's own fields: short name, long name, field. */
-export const OPTIONS: readonly (readonly [short: string, long: string, field: Field])[] = [
+/** Options of the form's own fields. */
+export const OPTIONS: OptionNames<Field> = [
   ["-t", "--time", "time"],
   ["-P", "--parallel", "streams"],
   ["-w", "--window", "window"],
@@ -79,11 +81,17 @@ export function words(form: Form): string[] {
     const value = form[field].trim();
     if (value !== "") line.push(short, value);
   }
-  for (const [name, value] of Object.entries(form.more)) {
-    if (value === true) line.push(`--${name}`);
-    else for (const one of lines(value)) line.push(`--${name}=${one}`);
+  return withMore(line, form.more);
+}
+
+/** Adds other options to a command line. */
+export function withMore(line: readonly string[], more: More): string[] {
+  const all = [...line];
+  for (const [name, value] of Object.entries(more)) {
+    if (value === true) all.push(`--${name}`);
+    else for (const one of lines(value)) all.push(`--${name}=${one}`);
   }
-  return line;
+  return all;
 }
 
 function lines(text: string): string[] {
@@ -101,14 +109,19 @@ export function quoted(word: string): string {
 /** `bdp measure ams1 -t 3` */
 export const commandLine = (line: readonly string[]): string => ["bdp", ...line].map(quoted).join(" ");
 
+/** Options with fields: short name, long name, field. */
+export type OptionNames<F extends string = string> = readonly (readonly [short: string, long: string, field: F])[];
+
+/** The field of the first option that an error names. */
+export function namedIn<F extends string>(error: string, options: OptionNames<F>): F | null {
+  const isNamed = (name: string) => name !== "" && new RegExp(`(^|[\\s'"(])${name}(?![\\w-])`).test(error);
+  return options.find(([short, long]) => isNamed(long) || isNamed(short))?.[2] ?? null;
+}
+
 /** The field that an error is about, if it can be told. */
 export function fieldOf(error: string, form: Form): Field | null {
-  for (const [short, long, field] of OPTIONS) {
-    const names = [long, short].filter((name) => name !== "");
-    if (names.some((name) => new RegExp(`(^|[\\s'"(])${name}(?![\\w-])`).test(error))) {
-      return field === "direction" && form.direction === "turn" ? null : field;
-    }
-  }
+  const option = namedIn(error, OPTIONS);
+  if (option !== null) return option === "direction" && form.direction === "turn" ? null : option;
   const fields = OPTIONS.map(([, , field]) => field).filter((f) => f !== "direction" && f !== "protocol");
   const named = fields.find((field) => form[field].trim() !== "" && error.includes(`'${form[field].trim()}'`));
   if (named) return named;

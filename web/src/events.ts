@@ -34,6 +34,8 @@ export interface Span {
   way: Way | null;
 }
 
+export type Question = Extract<Event, { event?: "question" }>["question"];
+
 export interface Live {
   lastId: number;
   /** Events that the server no longer had. */
@@ -51,6 +53,12 @@ export interface Live {
   lossRatio: number | null;
   isUdp: boolean;
   measurements: Measurement[];
+  /** All events but progress. */
+  events: Event[];
+  /** The document that the command prints with --json. */
+  result: unknown;
+  /** What the job asks; null once something follows. */
+  question: Question | null;
   run: string | null;
   outcome: Outcome | null;
   /** Time of all stages before this one. */
@@ -74,6 +82,9 @@ export const newLive = (): Live => ({
   lossRatio: null,
   isUdp: false,
   measurements: [],
+  events: [],
+  result: null,
+  question: null,
   run: null,
   outcome: null,
   before: 0,
@@ -141,13 +152,19 @@ export function take(live: Live, id: number, event: Event | Outcome): boolean {
     live.outcome = event;
     live.run = event.run ?? live.run;
     live.stage = null;
+    live.question = null;
     return true;
   }
-  if (event.event === "progress") progress(live, event.repetition, event.progress, skipped > 0);
-  else if (event.event === "measurement_ended") {
-    live.measurements.push(event.measurement as Measurement);
-    live.run = event.run ?? live.run;
+  const kind: string | undefined = event.event;
+  if (event.event === "progress") {
+    progress(live, event.repetition, event.progress, skipped > 0);
+    return true;
   }
+  live.events.push(event);
+  live.question = event.event === "question" ? event.question : null;
+  if (event.event === "measurement_ended") live.measurements.push(event.measurement as Measurement);
+  if (kind === "result") live.result = record(event)["document"] ?? null;
+  if ("run" in event && typeof event.run === "string") live.run = event.run;
   return true;
 }
 

@@ -106,6 +106,16 @@ function ticksOf(direction: DirectionResult, start: number): Chart["ticks"] {
     .filter((tick) => tick.count > 0);
 }
 
+/** Rates between the readings of a receiver. */
+export function ratesOf(received: readonly { at_ns: number; bytes: number }[]): { t: number; bps: number }[] {
+  const chosen = thinned(received);
+  return chosen.flatMap((reading, at) => {
+    const last = chosen[at - 1];
+    if (!last || reading.at_ns <= last.at_ns) return [];
+    return [{ t: reading.at_ns / 1e9, bps: (Math.max(0, reading.bytes - last.bytes) * 8e9) / (reading.at_ns - last.at_ns) }];
+  });
+}
+
 /** The chart of a stored measurement: its directions one after the other, or one on the other if they ran at once. */
 export function ofMeasurement(measurement: Measurement): Timeline {
   const goodput: { t: number; way: Direction; bps: number | null }[] = [];
@@ -132,13 +142,7 @@ export function ofMeasurement(measurement: Measurement): Timeline {
   for (const [index, direction] of measurement.directions.entries()) {
     if (!atOnce) spans.push({ start: offset, label: arrow(direction.direction) });
     if (!atOnce || index === 0) probes(direction.probes);
-    const chosen = thinned(direction.received);
-    for (const [at, reading] of chosen.entries()) {
-      const last = chosen[at - 1];
-      if (!last || reading.at_ns <= last.at_ns) continue;
-      const bps = (Math.max(0, reading.bytes - last.bytes) * 8e9) / (reading.at_ns - last.at_ns);
-      goodput.push({ t: offset + reading.at_ns / 1e9, way: direction.direction, bps });
-    }
+    for (const { t, bps } of ratesOf(direction.received)) goodput.push({ t: offset + t, way: direction.direction, bps });
     goodput.push({ t: offset + direction.duration_ns / 1e9 + 1e-6, way: direction.direction, bps: null });
     ticks.push(...ticksOf(direction, offset));
     const took = direction.duration_ns / 1e9;

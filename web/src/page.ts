@@ -2,14 +2,34 @@
 import { signal } from "@preact/signals";
 import * as api from "./api";
 
-export type Route = { panel: "run"; run: string | null } | { panel: "history" };
+export type Route =
+  | { panel: "run" | "what-if" | "fix"; run: string | null }
+  | { panel: "compare"; a: string | null; b: string | null }
+  | { panel: "sweep" | "lab" | "captures" | "history" };
+export type Panel = Route["panel"];
 
-const read = (): Route => {
-  const hash = location.hash;
-  if (hash.startsWith("#/history")) return { panel: "history" };
-  const run = /^#\/run\/([^/]+)/.exec(hash)?.[1];
-  return { panel: "run", run: run === undefined ? null : decode(run) };
-};
+/** The route of an address: `#/compare/A/B`. */
+export function routeOf(hash: string): Route {
+  const [, panel, first, second] = hash.split("/");
+  const part = (text: string | undefined) => (text === undefined || text === "" ? null : decode(text));
+  switch (panel) {
+    case "what-if":
+    case "fix":
+      return { panel, run: part(first) };
+    case "compare":
+      return { panel, a: part(first), b: part(second) };
+    case "sweep":
+    case "lab":
+    case "captures":
+    case "history":
+      return { panel };
+    default:
+      return { panel: "run", run: part(first) };
+  }
+}
+
+/** The address of a panel, with runs if it takes them. */
+export const address = (panel: Panel, ...runs: string[]): string => `#/${[panel, ...runs.map(encodeURIComponent)].join("/")}`;
 
 function decode(text: string): string {
   try {
@@ -19,14 +39,14 @@ function decode(text: string): string {
   }
 }
 
-export const route = signal<Route>(read());
+export const route = signal<Route>(routeOf(location.hash));
 addEventListener("hashchange", () => {
-  route.value = read();
+  route.value = routeOf(location.hash);
 });
 
 /** Shows a stored run, or the running one. */
 export function showRun(run: string | null): void {
-  const hash = run === null ? "#/run" : `#/run/${encodeURIComponent(run)}`;
+  const hash = run === null ? address("run") : address("run", run);
   if (location.hash !== hash) location.hash = hash;
 }
 
@@ -47,4 +67,30 @@ export async function loadAbout(): Promise<void> {
 export function hostOf(command: string): string {
   const word = (/^bdp \w+ (\S+)/.exec(command)?.[1] ?? "").replaceAll("'", "");
   return word.startsWith("-") ? "" : word;
+}
+
+/** The command of a line without `bdp`: `sweep`, `lab run`. */
+export const nameOf = (command: string): string => /^bdp ((?:lab |tune )?[\w-]+)/.exec(command)?.[1] ?? "";
+
+/** The panel that shows jobs of this command. */
+export function panelOf(command: string): Panel {
+  switch (nameOf(command)) {
+    case "sweep":
+      return "sweep";
+    case "compare":
+      return "compare";
+    case "twin":
+    case "rehearse":
+    case "verify":
+    case "fix":
+      return "fix";
+    case "lab run":
+      return command.includes("what-if:") ? "what-if" : "lab";
+    case "demo":
+      return "lab";
+    case "pcap":
+      return "captures";
+    default:
+      return "run";
+  }
 }

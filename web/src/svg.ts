@@ -73,6 +73,26 @@ export function svgOf(
   return out.join("\n") + "\n</svg>\n";
 }
 
+/** Draws an SVG file as PNG, twice as large. */
+export async function pngOf(svg: string): Promise<Blob> {
+  const image = new Image();
+  image.src = URL.createObjectURL(new Blob([svg], { type: "image/svg+xml" }));
+  try {
+    await image.decode();
+    const canvas = document.createElement("canvas");
+    [canvas.width, canvas.height] = [image.width * 2, image.height * 2];
+    canvas.getContext("2d")?.drawImage(image, 0, 0, canvas.width, canvas.height);
+    return await new Promise((done, fail) => {
+      canvas.toBlob((blob) => {
+        if (blob) done(blob);
+        else fail(new Error("this browser can't write PNG"));
+      });
+    });
+  } finally {
+    URL.revokeObjectURL(image.src);
+  }
+}
+
 /** Lets the browser save a text as a file. */
 export function save(name: string, type: string, text: string): void {
   saveBlob(name, new Blob([text], { type }));

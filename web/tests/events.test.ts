@@ -114,3 +114,18 @@ describe("events", () => {
     expect(words({ later: 1 })).toBe("measuring");
   });
 });
+
+describe("jobs of any kind", () => {
+  const event = (members: object) => ({ schema: "bdp.event/1", ...members }) as unknown as Event;
+
+  it("keeps events, the result and an open question", () => {
+    const live = newLive();
+    take(live, 1, event({ event: "question", question: { about: "keep" } }));
+    expect(live.question).toEqual({ about: "keep" });
+    take(live, 2, event({ event: "kept", settings: 2 }));
+    expect(live.question).toBeNull();
+    take(live, 3, event({ event: "result", document: { schema: "bdp.sweep/1" } }));
+    expect(live.result).toEqual({ schema: "bdp.sweep/1" });
+    expect(live.events).toHaveLength(3);
+  });
+});

@@ -1,33 +1,79 @@
 // The page's frame.
 import { useEffect, useState } from "preact/hooks";
 import * as api from "../api";
-import { job } from "../follow";
-import { about, route } from "../page";
+import { running } from "../follow";
+import { about, address, panelOf, route, type Panel } from "../page";
+import { Captures } from "./captures";
+import { Compare } from "./compare";
+import { Fix } from "./fix";
 import { History } from "./history";
+import { Lab } from "./lab";
 import { Name } from "./parts";
 import { Run } from "./run";
 import { Stored } from "./stored";
+import { Sweep } from "./sweep";
+import { WhatIf } from "./whatif";
+
+const PANELS: readonly (readonly [Panel, string])[] = [
+  ["run", "Run"],
+  ["sweep", "Sweep"],
+  ["compare", "Compare"],
+  ["what-if", "What if"],
+  ["fix", "Fix"],
+  ["lab", "Lab"],
+  ["captures", "Captures"],
+  ["history", "History"],
+];
+
+function Shown() {
+  const where = route.value;
+  switch (where.panel) {
+    case "run":
+      return where.run === null ? <Run /> : <Stored run={where.run} />;
+    case "sweep":
+      return <Sweep />;
+    case "compare":
+      return <Compare a={where.a} b={where.b} />;
+    case "what-if":
+      return <WhatIf run={where.run} />;
+    case "fix":
+      return <Fix run={where.run} />;
+    case "lab":
+      return <Lab />;
+    case "captures":
+      return <Captures />;
+    case "history":
+      return <History />;
+  }
+}
+
+/** The panel of the running job, unless it is shown. */
+function Running() {
+  const job = running.value;
+  const where = route.value;
+  if (!job) return null;
+  const panel = panelOf(job.command);
+  if (panel === where.panel && (panel !== "run" || ("run" in where && where.run === null))) return null;
+  return (
+    <a class="running" href={address(panel)}>
+      A test is running
+    </a>
+  );
+}
 
 export function App() {
-  const where = route.value;
-  const isRun = where.panel === "run";
   return (
     <>
       <header>
         <h1>bdp</h1>
         <nav aria-label="Panels">
-          <a href="#/run" aria-current={isRun ? "page" : undefined}>
-            Run
-          </a>
-          <a href="#/history" aria-current={isRun ? undefined : "page"}>
-            History
-          </a>
+          {PANELS.map(([panel, name]) => (
+            <a key={panel} href={address(panel)} aria-current={route.value.panel === panel ? "page" : undefined}>
+              {name}
+            </a>
+          ))}
         </nav>
-        {job.value?.state === "running" && (where.panel !== "run" || where.run !== null) && (
-          <a class="running" href="#/run">
-            A test is running
-          </a>
-        )}
+        <Running />
         {about.value && (
           <span class="faint of">
             <Name>{about.value.host}</Name> {about.value.bdp}
@@ -36,7 +82,7 @@ export function App() {
       </header>
       <Banner />
       <main>
-        {where.panel === "history" ? <History /> : where.run === null ? <Run /> : <Stored run={where.run} />}
+        <Shown />
       </main>
     </>
   );

@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import * as api from "../api";
 import { moment, rate } from "../format";
-import { about, hasRuns } from "../page";
+import { about, address, hasRuns } from "../page";
 import { CommandLine, Name } from "./parts";
 import { Exports } from "./stored";
 
@@ -85,7 +85,12 @@ export function History() {
       {list && runs.length === 0 && search !== "" && <p>No run has "{search}" in its host, label, id or command.</p>}
       {marked.length === 1 && <p class="faint">Mark a second run to compare with {marked[0]}.</p>}
       {marked.length === 2 && (
-        <CommandLine command={`bdp compare ${[...marked].reverse().join(" ")}${about.value?.store_option ?? ""}`} label="Command that compares the marked runs" />
+        <>
+          <p>
+            <a href={address("compare", ...[...marked].reverse())}>Compare the marked runs</a>
+          </p>
+          <CommandLine command={`bdp compare ${[...marked].reverse().join(" ")}${about.value?.store_option ?? ""}`} label="Command that compares the marked runs" />
+        </>
       )}
       <Hosts runs={runs} seek={seek} />
       {runs.length > 0 && (

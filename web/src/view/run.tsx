@@ -1,27 +1,27 @@
 // Run: the form, the running measurement, and its answer.
 import { batch, computed, effect, signal } from "@preact/signals";
-import { useEffect, useMemo } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import * as api from "../api";
 import { commandLine, EMPTY, fieldOf, OPTIONS, PRESETS, words, type Field, type Form } from "../command";
 import { stageWords } from "../events";
-import { job, live, result, start, stop, trouble } from "../follow";
+import { newKey, result, run, useFollower } from "../follow";
 import type { Outcome } from "../generated/job";
 import { milliseconds, percent, rate, seconds } from "../format";
 import { ofLive, withTicks } from "../model";
 import { arrow } from "../words";
 import { about, hasRuns, hostOf, showRun } from "../page";
+import { Choice, Options, Problem, Text, useEscape, withoutHelp } from "./fields";
 import { CommandLine } from "./parts";
 import { TimelineCharts } from "./timeline";
 import { Why } from "./why";
 
+const { job, live, trouble, isRunning } = run;
 const form = signal<Form>(EMPTY);
-const commands = signal<api.Command[] | null>(null);
 const problem = signal<{ text: string; field: Field | null } | null>(null);
 const startProblem = signal<string | null>(null);
 const isStarting = signal(false);
 
 const line = computed(() => words(form.value));
-const isRunning = computed(() => job.value?.state === "running");
 
 /** The server checks what is typed, once typing pauses. */
 let checking = 0;
@@ -40,7 +40,7 @@ effect(() => {
       },
       (error: unknown) => {
         if (line.peek() === now && error instanceof api.Refusal && error.status !== 401) {
-          const text = error.message.replace(/; see 'bdp [a-z ]*--help'$/, "");
+          const text = withoutHelp(error.message);
           const field = fieldOf(text, form.peek());
           problem.value = { text: field === null ? text : text.replace(/^invalid value '.*?' for '.*?': /, ""), field };
         }
@@ -71,7 +71,7 @@ async function submit(): Promise<void> {
     startProblem.value = null;
   });
   try {
-    await start(line.value, key());
+    await run.start(line.value, newKey());
     showRun(null);
   } catch (error) {
     if (error instanceof api.Refusal && error.status === 400) {
@@ -82,26 +82,17 @@ async function submit(): Promise<void> {
   }
 }
 
-const key = (): string => Array.from(crypto.getRandomValues(new Uint32Array(4)), (n) => n.toString(16)).join("-");
-
 async function end(): Promise<void> {
   try {
-    await stop();
+    await run.stop();
   } catch (error) {
     startProblem.value = error instanceof Error ? error.message : String(error);
   }
 }
 
 export function Run() {
-  useEffect(() => {
-    const escape = (event: KeyboardEvent) => {
-      if (event.key === "Escape" && isRunning.value && !document.querySelector("dialog[open]")) void end();
-    };
-    addEventListener("keydown", escape);
-    return () => {
-      removeEventListener("keydown", escape);
-    };
-  }, []);
+  useFollower(run);
+  useEscape(() => void end());
   return (
     <div class="columns">
       <FormPanel />
@@ -177,11 +168,7 @@ function FormPanel() {
           {error.text}
         </p>
       )}
-      {startProblem.value !== null && (
-        <p class="error" role="alert">
-          {startProblem.value}
-        </p>
-      )}
+      <Problem text={startProblem.value} />
       <div class="actions">
         <button type="submit" class="main" disabled={isRunning.value || isStarting.value}>
           Start
@@ -191,208 +178,48 @@ function FormPanel() {
         </button>
         <span class="faint">Enter starts, Escape stops</span>
       </div>
-      <More />
+      <Options
+        command="measure"
+        own={OWN}
+        values={current.more}
+        onValues={(more) => {
+          set({ more });
+        }}
+      />
     </form>
   );
 }
 
 type TextField = Exclude<Field, "direction" | "protocol">;
 
-function Input({ field, label, placeholder, list, wide }: { field: TextField; label: string; placeholder: string; list?: string; wide?: boolean }) {
-  const error = problem.value?.field === field ? problem.value.text : null;
-  return (
-    <div class={`field${wide ? " wide" : ""}${error === null ? "" : " wrong"}`}>
-      <label for={field}>{label}</label>
-      <input
-        id={field}
-        value={form.value[field]}
-        placeholder={placeholder}
-        autocomplete="off"
-        autocapitalize="off"
-        spellcheck={false}
-        list={list}
-        maxLength={300}
-        aria-invalid={error !== null}
-        aria-describedby={error === null ? undefined : `${field}-error`}
-        onInput={(event) => {
-          set({ [field]: event.currentTarget.value });
-        }}
-      />
-      {error !== null && (
-        <p class="error" id={`${field}-error`} role="alert">
-          {error}
-        </p>
-      )}
-    </div>
-  );
-}
+const errorOf = (field: Field): string | null => (problem.value?.field === field ? problem.value.text : null);
 
-function Select<F extends "direction" | "protocol">(props: { field: F; label: string; choices: [Form[F], string][]; wide?: boolean }) {
-  const { field, label, choices } = props;
-  const error = problem.value?.field === field ? problem.value.text : null;
-  return (
-    <div class={`field${props.wide ? " wide" : ""}`}>
-      <label for={field}>{label}</label>
-      <select
-        id={field}
-        value={form.value[field]}
-        aria-describedby={error === null ? undefined : `${field}-error`}
-        onChange={(event) => {
-          set({ [field]: event.currentTarget.value });
-        }}
-      >
-        {choices.map(([value, text]) => (
-          <option key={value} value={value}>
-            {text}
-          </option>
-        ))}
-      </select>
-      {error !== null && (
-        <p class="error" id={`${field}-error`} role="alert">
-          {error}
-        </p>
-      )}
-    </div>
-  );
-}
+const Input = ({ field, ...rest }: { field: TextField; label: string; placeholder: string; list?: string; wide?: boolean }) => (
+  <Text
+    {...rest}
+    id={field}
+    value={form.value[field]}
+    error={errorOf(field)}
+    onValue={(value) => {
+      set({ [field]: value });
+    }}
+  />
+);
 
-/** Options that the form has fields for, or that make no sense on a page. */
+const Select = <F extends "direction" | "protocol">({ field, ...rest }: { field: F; label: string; choices: [Form[F], string][]; wide?: boolean }) => (
+  <Choice
+    {...rest}
+    id={field}
+    value={form.value[field]}
+    error={errorOf(field)}
+    onValue={(value) => {
+      set({ [field]: value });
+    }}
+  />
+);
+
+/** Options that the form has fields for. */
 const OWN = new Set(OPTIONS.map(([, long]) => long.slice(2)));
-const ELSEWHERE = new Set([
-  "help",
-  "version",
-  "json",
-  "json-stream",
-  "csv",
-  "format",
-  "report",
-  "title",
-  "note",
-  "prometheus",
-  "store",
-  "units",
-  "details",
-  "verbose",
-  "interval",
-  "capture",
-]);
-
-function More() {
-  const all = useMemo(
-    () =>
-      computed(() => {
-        const measure = commands.value?.find((command) => command.name === "measure");
-        const groups = new Map<string, api.Argument[]>();
-        for (const argument of measure?.arguments ?? []) {
-          if (argument.positional || argument.long === null || OWN.has(argument.long) || ELSEWHERE.has(argument.long)) continue;
-          const heading = argument.heading ?? "Other";
-          groups.set(heading, [...(groups.get(heading) ?? []), argument]);
-        }
-        return groups;
-      }),
-    [],
-  );
-  const load = (event: { currentTarget: HTMLDetailsElement }) => {
-    if (event.currentTarget.open && commands.value === null) {
-      api.commands().then(
-        (list) => (commands.value = list),
-        () => undefined,
-      );
-    }
-  };
-  const used = Object.keys(form.value.more).length;
-  return (
-    <details class="wide" onToggle={load}>
-      <summary>All options{used > 0 ? `, ${String(used)} set` : ""}</summary>
-      {commands.value === null && <p class="faint">Reading the options of bdp measure.</p>}
-      {[...all.value].map(([heading, list]) => (
-        <fieldset key={heading}>
-          <legend>{heading}</legend>
-          {list.map((argument) => (
-            <Option key={argument.name} argument={argument} />
-          ))}
-        </fieldset>
-      ))}
-    </details>
-  );
-}
-
-function Option({ argument }: { argument: api.Argument }) {
-  const name = argument.long ?? argument.name;
-  const id = `option-${name}`;
-  const value = form.value.more[name];
-  const change = (next: string | true | undefined) => {
-    const more = new Map(Object.entries(form.value.more));
-    if (next === undefined || next === "") more.delete(name);
-    else more.set(name, next);
-    set({ more: Object.fromEntries(more) });
-  };
-  const label = `--${name}${argument.value === null ? "" : ` ${argument.value}`}`;
-  const shown = typeof value === "string" ? value : "";
-  return (
-    <div class="option">
-      {argument.value === null ? (
-        <label>
-          <input
-            type="checkbox"
-            checked={value === true}
-            aria-describedby={`${id}-help`}
-            onChange={(event) => {
-              change(event.currentTarget.checked ? true : undefined);
-            }}
-          />{" "}
-          {label}
-        </label>
-      ) : (
-        <>
-          <label for={id}>{label}</label>
-          {argument.choices.length > 0 ? (
-            <select
-              id={id}
-              value={shown}
-              aria-describedby={`${id}-help`}
-              onChange={(event) => {
-                change(event.currentTarget.value);
-              }}
-            >
-              <option value="">{argument.default ?? ""}</option>
-              {argument.choices.map((choice) => (
-                <option key={choice}>{choice}</option>
-              ))}
-            </select>
-          ) : argument.many ? (
-            <textarea
-              id={id}
-              rows={2}
-              value={shown}
-              placeholder="one a line"
-              aria-describedby={`${id}-help`}
-              onInput={(event) => {
-                change(event.currentTarget.value);
-              }}
-            />
-          ) : (
-            <input
-              id={id}
-              type="text"
-              value={shown}
-              placeholder={argument.default ?? ""}
-              autocomplete="off"
-              spellcheck={false}
-              aria-describedby={`${id}-help`}
-              onInput={(event) => {
-                change(event.currentTarget.value);
-              }}
-            />
-          )}
-        </>
-      )}
-      <p class="faint" id={`${id}-help`}>
-        {argument.help}
-      </p>
-    </div>
-  );
-}
 
 function Current() {
   const current = job.value;

@@ -5,7 +5,9 @@ import { isMeasurements, type Measurement } from "../documents";
 import { moment } from "../format";
 import { ofMeasurement } from "../model";
 import { saveBlob } from "../svg";
+import { isSweep } from "../sweep";
 import { Name } from "./parts";
+import { SweepResult } from "./sweep";
 import { TimelineCharts } from "./timeline";
 import { Why } from "./why";
 
@@ -90,9 +92,11 @@ function Show({ run, loaded }: { run: string; loaded: Loaded }) {
         )}
         {measurement ? (
           <Charts measurement={measurement} command={command} />
+        ) : isSweep(document) ? (
+          <SweepResult sweep={document} command={command} />
         ) : (
           <p>
-            This page shows measurements; <code>bdp show {run}</code> prints this run, and the report shows it with its charts.
+            This page shows measurements and sweeps; <code>bdp show {run}</code> prints this run, and the report shows it with its charts.
           </p>
         )}
       </section>

@@ -3,7 +3,8 @@ import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { milliseconds, rate, significant, threeDigits } from "../format";
 import { csv, largest, sampled, type Chart, type Timeline } from "../model";
-import { save, svgOf } from "../svg";
+import { pngOf, save, saveBlob, svgOf } from "../svg";
+import { colour } from "../theme";
 import { Copy, CommandLine } from "./parts";
 import { cursor, Plot, RATE, ROUND_TRIP, top, type Scale } from "./plot";
 
@@ -181,12 +182,34 @@ function closest(chart: Chart, index: number, wanted: number): number | null {
   return best;
 }
 
+/** A place that scrolls, also by keyboard. */
+export const Scroll = ({ label, children }: { label: string; children: ComponentChildren }) => (
+  <div class="scroll" tabIndex={0} role="region" aria-label={label}>
+    {children}
+  </div>
+);
+
 export function Swatch({ colour, isBold = true }: { colour: string; isBold?: boolean }) {
   return (
     <svg class="swatch" viewBox="0 0 12 12" aria-hidden="true">
       <rect x="0" y={isBold ? 1 : 4} width="12" height={isBold ? 10 : 4} fill={`var(${colour})`} />
     </svg>
   );
+}
+
+/** A drawn SVG as a file of its own, with the colours of now. */
+export function resolved(id: string, title: string): string {
+  const drawn = document.getElementById(id);
+  if (!drawn) return "";
+  const copy = drawn.cloneNode(true) as SVGElement;
+  copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+  if (!copy.hasAttribute("width")) copy.setAttribute("width", "900");
+  copy.removeAttribute("class");
+  copy.style.background = colour("--back");
+  const name = document.createElementNS("http://www.w3.org/2000/svg", "title");
+  name.textContent = title;
+  copy.prepend(name);
+  return copy.outerHTML.replace(/var\((--[\w-]+)\)/g, (_, variable: string) => colour(variable));
 }
 
 /** What each chart offers. */
@@ -208,6 +231,21 @@ export function Tools(props: { csv: () => string; svg: () => string; name: strin
         >
           Save as SVG
         </button>
+        <button
+          type="button"
+          class="quiet"
+          aria-label={`Save ${props.name} as PNG`}
+          onClick={() => {
+            pngOf(props.svg()).then(
+              (blob) => {
+                saveBlob(`bdp-${props.name}.png`, blob);
+              },
+              () => undefined,
+            );
+          }}
+        >
+          PNG
+        </button>
         {props.command !== null && (
           <button
             type="button"
@@ -227,7 +265,7 @@ export function Tools(props: { csv: () => string; svg: () => string; name: strin
   );
 }
 
-function Table({ title, chart, value }: { title: string; chart: Chart; value: FigureProps["value"] }) {
+export function Table({ title, chart, value }: { title: string; chart: Chart; value: FigureProps["value"] }) {
   const [isOpen, open] = useState(false);
   const many = chart.series.length > NAMED;
   const shown = chart.series.map((one, index) => ({ one, index })).filter(({ one }) => !many || one.bold);

@@ -11,12 +11,11 @@ import type {
   RttSummary,
   TimeSpent,
 } from "../generated/measurement";
-import { colour } from "../theme";
 import { about } from "../page";
 import { FACTS } from "../generated/facts";
 import { arrow, stateColour, stateName } from "../words";
 import { CommandLine, Name } from "./parts";
-import { Tools } from "./timeline";
+import { resolved, Tools } from "./timeline";
 
 interface Props {
   measurement: Measurement;
@@ -365,7 +364,7 @@ function Account({ spent, way, command }: { spent: TimeSpent; way: string } & Pi
     <figure class="chart">
       <div class="bar">
         <h3>{title}</h3>
-        <Tools csv={asCsv} svg={() => resolved(id)} name={`time ${way === "→" ? "to" : "from"}`} command={command} />
+        <Tools csv={asCsv} svg={() => resolved(id, title)} name={`time ${way === "→" ? "to" : "from"}`} command={command} />
       </div>
       <svg id={id} class="account" viewBox={`0 0 ${WIDTH} ${BAR + 10 + HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={`${title}. ${sentence}`}>
         {segments.map((one) => (
@@ -432,16 +431,6 @@ function Account({ spent, way, command }: { spent: TimeSpent; way: string } & Pi
 }
 
 /** The drawing as a file: the colours of the style sheet written out. */
-function resolved(id: string): string {
-  const drawn = document.getElementById(id);
-  if (!drawn) return "";
-  const copy = drawn.cloneNode(true) as SVGElement;
-  copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
-  copy.setAttribute("width", String(WIDTH * 1.5));
-  copy.removeAttribute("class");
-  return copy.outerHTML.replace(/var\((--[\w-]+)\)/g, (_, name: string) => colour(name));
-}
-
 function Host({ title, host }: { title: string; host: HostFacts }) {
   const device = host.device;
   const facts: [string, string][] = [

@@ -35,73 +35,39 @@ export interface Loop {
   notPutBack: string | null;
 }
 
+/** The events of a name. */
+type Of<K, E = Event> = E extends { event?: infer N } ? (K extends N ? E : never) : never;
+
 /** Takes in the events of a job. */
 export function loopOf(events: readonly Event[]): Loop {
+  const last = <K extends Event["event"]>(name: K) => events.findLast((one) => one.event === name) as Of<K> | undefined;
+  const stage = last("stage");
   const loop: Loop = {
-    stage: null,
-    streams: null,
+    stage: stage?.stage ?? null,
+    streams: stage?.streams ?? null,
     run: null,
     before: null,
     capacity: [],
-    plan: null,
-    notRehearsed: null,
-    rehearsal: null,
-    left: 0,
-    nothingApplied: false,
-    journals: null,
-    verification: null,
-    kept: false,
-    putBack: null,
-    notPutBack: null,
+    plan: (last("plan")?.plan as PlanDocument | undefined) ?? null,
+    notRehearsed: last("not_rehearsed")?.why ?? null,
+    rehearsal: (last("rehearsed")?.rehearsal as RehearsalDocument | undefined) ?? null,
+    left: last("left_to_owner")?.changes ?? 0,
+    nothingApplied: last("nothing_applied") !== undefined,
+    journals: last("applied")?.journals ?? null,
+    verification: (last("verified")?.verification as VerificationDocument | undefined) ?? null,
+    kept: last("kept") !== undefined,
+    putBack: last("put_back")?.settings ?? null,
+    notPutBack: last("not_put_back")?.why ?? null,
   };
-  for (const event of events) add(loop, event);
-  return loop;
-}
-
-function add(loop: Loop, event: Event): void {
-  switch (event.event) {
-    case "stage":
-      loop.stage = event.stage;
-      loop.streams = event.streams;
-      break;
-    case "measurement_ended": {
-      const measurement = event.measurement as Measurement;
-      if (loop.stage === "measure") [loop.before, loop.run] = [measurement, event.run];
-      else if (loop.stage === "capacity") loop.capacity.push({ streams: loop.streams ?? 1, run: event.run, measurement });
-      break;
-    }
-    case "plan":
-      loop.plan = event.plan as PlanDocument;
-      break;
-    case "not_rehearsed":
-      loop.notRehearsed = event.why;
-      break;
-    case "rehearsed":
-      loop.rehearsal = event.rehearsal as RehearsalDocument;
-      break;
-    case "left_to_owner":
-      loop.left = event.changes;
-      break;
-    case "nothing_applied":
-      loop.nothingApplied = true;
-      break;
-    case "applied":
-      loop.journals = event.journals;
-      break;
-    case "verified":
-      loop.verification = event.verification as VerificationDocument;
-      break;
-    case "kept":
-      loop.kept = true;
-      break;
-    case "put_back":
-      loop.putBack = event.settings;
-      break;
-    case "not_put_back":
-      loop.notPutBack = event.why;
-      break;
-    default:
+  let at: Of<"stage"> | undefined;
+  for (const event of events) {
+    if (event.event === "stage") at = event;
+    if (event.event !== "measurement_ended") continue;
+    const measurement = event.measurement as Measurement;
+    if (at?.stage === "measure") [loop.before, loop.run] = [measurement, event.run];
+    else if (at?.stage === "capacity") loop.capacity.push({ streams: at.streams ?? 1, run: event.run, measurement });
   }
+  return loop;
 }
 
 export type StepName = "measure" | "why" | "plan" | "rehearse" | "apply" | "verify" | "keep";
@@ -233,26 +199,26 @@ export function reason(plan: PlanDocument, change: Change): string {
 }
 
 /** Why something is left alone. */
-export function refusal(plan: PlanDocument, of: Refused): string {
-  const what = of.target ? `${target(of.target)}${of.end ? ` on ${host(plan, of.end)}` : ""}: ` : "";
-  const why = of.why;
+export function refusal(plan: PlanDocument, { target: of, end, why }: Refused): string {
+  const what = of ? `${target(of)}${end ? ` on ${host(plan, end)}` : ""}: ` : "";
+  const bytes = (text: string) => (Number(text) >= 4096 ? size(Number(text)) : text);
   switch (why.kind) {
+    case "not_of_hosts":
+      return `${arrow(why.direction)} ${noun(why.limit)}: no setting of a host changes that`;
     case "enough":
-      return `${what}${why.value} is enough; the path needs ${Number(why.needed) >= 4096 ? size(Number(why.needed)) : why.needed}`;
+      return `${what}${why.value} is enough; the path needs ${bytes(why.needed)}`;
     case "not_read":
       return `${what}this kernel does not read it`;
     case "memory":
-      return `${what}it takes ${size(why.needed_bytes)}, and TCP on this host may take ${size(why.available_bytes)} before it saves memory (tcp_mem)`;
+      return `${what}it takes ${size(why.needed_bytes)}, and TCP on this host may take ${size(why.available_bytes)} before it saves memory`;
     case "not_available":
       return `${what}its kernel has no ${why.name}; 'modprobe tcp_${why.name}' may load it`;
-    case "unknown":
-      return `${what}its value there is not known; measure with this bdp at both ends`;
     case "not_ours":
       return `${what}somebody set it to '${why.value}', and bdp could not put that back`;
-    case "not_of_hosts":
-      return `${arrow(why.direction)} ${noun(why.limit)}: no setting of a host changes that`;
     case "asked":
       return `${why.option} was asked for, and binds; leave it out`;
+    case "unknown":
+      return `${what}its value there is not known`;
   }
 }
 
@@ -292,7 +258,7 @@ export function verdict(figure: Figure, way: "to" | "from", what: string, print:
   const begin = `${VERDICTS[figure.verdict]} ${arrow(way)} ${what}${print(figure.before)} -> ${print(figure.now)}`;
   if (figure.predicted === null || !figure.range) return begin;
   const off = figure.predicted > 0 ? figure.now / figure.predicted - 1 : 0;
-  const [low, high] = figure.range as [number, number];
+  const [low, high] = figure.range;
   return `${begin}, predicted ${print(figure.predicted)} (${print(low)} to ${print(high)}): ${off < 0 ? "-" : "+"}${percent(Math.abs(off))}`;
 }
 

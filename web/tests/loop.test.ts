@@ -142,7 +142,7 @@ describe("the words of the terminal", () => {
     expect(verdict(figure, "to", "", rate)).toBe("HELD → 14.8 Mbit/s -> 44.0 Mbit/s, predicted 45.7 Mbit/s (41.1 Mbit/s to 50.2 Mbit/s): -3.7 %");
     const alone = { ...figure, predicted: null, range: null, verdict: "not_predicted" as const };
     expect(verdict(alone, "from", "", rate)).toBe("measured ← 14.8 Mbit/s -> 44.0 Mbit/s");
-    const delay = { before: 40.9e6, predicted: 40.4e6, range: [32.3e6, 48.4e6], now: 60e6, verdict: "missed" as const };
+    const delay = { before: 40.9e6, predicted: 40.4e6, range: [32.3e6, 48.4e6] as [number, number], now: 60e6, verdict: "missed" as const };
     expect(verdict(delay, "to", "round trip under load ", time)).toMatch(/^MISSED → round trip under load 40.9 ms -> 60.0 ms, .*: \+49 %$/);
   });
   it("name what limits it now", () => {

@@ -95,7 +95,7 @@ export function Why({ measurement, run, command }: Props) {
 /** The option by which commands find the store of this page. */
 const store = (): string => about.value?.store_option ?? "";
 
-function Verdict({ direction, host }: { direction: DirectionResult; host: string }) {
+export function Verdict({ direction, host }: { direction: DirectionResult; host: string }) {
   const finding = direction.findings[0];
   const sure = finding && finding.limit !== "unknown" && !isGood(finding) ? `; ${finding.confidence} confidence` : "";
   return (
@@ -430,7 +430,6 @@ function Account({ spent, way, command }: { spent: TimeSpent; way: string } & Pi
   );
 }
 
-/** The drawing as a file: the colours of the style sheet written out. */
 function Host({ title, host }: { title: string; host: HostFacts }) {
   const device = host.device;
   const facts: [string, string][] = [

@@ -162,6 +162,36 @@ export function problemOf(of: Parameter, text: string): string | null {
   return null;
 }
 
+export interface Bar {
+  name: string;
+  value: number;
+  text: string;
+  isMain: boolean;
+}
+
+const escaped = (text: string): string => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
+
+/** Bars as a drawing of their own, with a line at what was measured. */
+export function barsSvg(title: string, bars: readonly Bar[], most: number, mark: number | null, colourOf: (name: string) => string): string {
+  const x = (value: number) => (200 + Math.min(1, value / (most || 1)) * 400).toFixed(1);
+  const height = 40 + bars.length * 26;
+  const text = `fill="${colourOf("--text")}"`;
+  const rows = bars.map((bar, index) => {
+    const y = 34 + index * 26;
+    return (
+      `<text x="192" y="${String(y + 13)}" text-anchor="end" ${text}>${escaped(bar.name)}</text>` +
+      `<rect x="200" y="${String(y)}" width="${(Number(x(bar.value)) - 200).toFixed(1)}" height="18" fill="${colourOf(bar.isMain ? "--to" : "--other")}"/>` +
+      `<text x="608" y="${String(y + 13)}" ${text}>${escaped(bar.text)}</text>`
+    );
+  });
+  const line = mark === null ? "" : `<path d="M${x(mark)} 30V${String(height - 4)}" stroke="${colourOf("--text")}" stroke-width="2"/>`;
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 ${String(height)}" width="720" height="${String(height)}" font-family="sans-serif" font-size="12">
+<rect width="100%" height="100%" fill="${colourOf("--back")}"/><text x="8" y="18" font-weight="bold" ${text}>${escaped(title)}</text>
+${rows.join("\n")}
+${line}</svg>
+`;
+}
+
 /** Goodput that a job of the lab reached, by its document: of `lab run`, `twin` or `sweep`. */
 export function labGoodput(document: unknown): number | null {
   const of = fields(document);

@@ -17,6 +17,7 @@ import type { Loop, Step } from "../loop";
 import { ofLive } from "../model";
 import { about, address, hostOf } from "../page";
 import { arrow } from "../words";
+import { Choice, Problem, Text } from "./fields";
 import { Grid } from "./grid";
 import { CommandLine, Name } from "./parts";
 import { TimelineCharts } from "./timeline";
@@ -174,12 +175,29 @@ function FormPanel() {
           <code>ssh -L</code>.
         </p>
       )}
-      {FIELDS.map(([field, option, label, hint]) => (
-        <div key={field} class={option === "" || option === null ? "field wide" : "field"}>
-          <label for={`fix-${field}`}>{label}</label>
-          <Input field={field} hint={hint} isSecret={option === null} />
-        </div>
-      ))}
+      {FIELDS.map(([field, option, label, placeholder]) => {
+        const common = {
+          id: `fix-${field}`,
+          label,
+          value: form.value[field] ?? "",
+          onValue: (value: string) => {
+            set({ [field]: value });
+          },
+        };
+        return field === "direction" ? (
+          <Choice
+            key={field}
+            {...common}
+            choices={[
+              ["", "both"],
+              ["to", "to the host"],
+              ["from", "from the host"],
+            ]}
+          />
+        ) : (
+          <Text key={field} {...common} placeholder={placeholder} wide={!option} secret={option === null} />
+        );
+      })}
       <label class="switch wide">
         <input
           type="checkbox"
@@ -191,11 +209,7 @@ function FormPanel() {
         the path carries only this transfer
       </label>
       <CommandLine command={commandLine(line.value)} label="The same on the command line" />
-      {problem.value !== null && (
-        <p class="error" role="alert">
-          {problem.value}
-        </p>
-      )}
+      <Problem text={problem.value} />
       <div class="actions">
         <button type="submit" class="main" disabled={running.value !== null || isStarting.value || !isLocal}>
           Measure and plan
@@ -209,27 +223,6 @@ function FormPanel() {
       </p>
     </form>
   );
-}
-
-function Input({ field, hint, isSecret }: { field: Field; hint: string; isSecret: boolean }) {
-  const common = {
-    id: `fix-${field}`,
-    value: form.value[field] ?? "",
-    onInput: (event: { currentTarget: { value: string } }) => {
-      set({ [field]: event.currentTarget.value });
-    },
-  };
-  if (field === "direction") {
-    return (
-      <select {...common}>
-        <option value="">both</option>
-        <option value="to">to the host</option>
-        <option value="from">from the host</option>
-      </select>
-    );
-  }
-  if (isSecret) return <input {...common} type="password" autocomplete="new-password" placeholder={hint} />;
-  return <input {...common} autocomplete="off" autocapitalize="off" spellcheck={false} placeholder={hint} />;
 }
 
 function Act(props: { act: () => void; children: string; isMain?: boolean; isOff?: boolean; label?: string; hasFocus?: boolean }) {
@@ -355,24 +348,12 @@ function Measured({ loop: of, step, command }: Shown) {
   );
 }
 
-/** The verdicts; the stored document has the findings in words. */
 function Limits({ measurement, run, command }: { measurement: Measurement; run: string | null; command: string }) {
-  const [stored, keep] = useState(measurement);
   const [isOpen, open] = useState(false);
-  useEffect(() => {
-    if (run === null) return;
-    api.document_(run).then(
-      (document) => {
-        const found = isMeasurements(document) ? document.runs.at(-1) : undefined;
-        if (found) keep(found);
-      },
-      () => undefined,
-    );
-  }, [run]);
   return (
     <>
-      {stored.directions.map((one) => (
-        <Verdict key={one.direction} direction={one} host={stored.request.host} />
+      {measurement.directions.map((one) => (
+        <Verdict key={one.direction} direction={one} host={measurement.request.host} />
       ))}
       <details
         onToggle={(event) => {
@@ -380,7 +361,7 @@ function Limits({ measurement, run, command }: { measurement: Measurement; run: 
         }}
       >
         <summary>Evidence and account of time</summary>
-        {isOpen && <Why measurement={stored} run={run} command={command === "" ? null : command} />}
+        {isOpen && <Why measurement={measurement} run={run} command={command === "" ? null : command} />}
       </details>
     </>
   );

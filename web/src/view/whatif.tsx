@@ -335,18 +335,18 @@ function Limits({ of, measured, lab: reached }: { of: api.WhatIfAnswer; measured
       </div>
       <Grid
         caption="Goodput that each allows"
-        head={["limit", "bar", "goodput", "why"]}
+        head={["limit", "goodput", "bar", "why"]}
         isText
         rows={of.limits.map((one, index) => ({
           key: one.limit,
           isMarked: index === 0,
           cells: [
             bars[index]?.name,
+            rate(one.goodput_bps),
             <svg key="bar" class="limit" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">
               <rect width={x(one.goodput_bps)} height="10" fill={index === 0 ? "var(--to)" : "var(--other)"} />
               {measured !== null && <path d={`M${x(measured).toFixed(1)} 0V10`} stroke="var(--text)" vector-effect="non-scaling-stroke" stroke-width="2" />}
             </svg>,
-            rate(one.goodput_bps),
             one.sentence,
           ],
         }))}

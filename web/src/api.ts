@@ -78,7 +78,9 @@ export interface WhatIfAnswer {
   given: Record<string, unknown>;
   /** Lowest first. */
   limits: { limit: string; goodput_bps: number; sentence: string }[];
-  goodput_bps: number;
+  /** Null if nothing that is known limits it. */
+  goodput_bps: number | null;
+  loaded_rtt_ns: number | null;
   sentence: string;
 }
 

@@ -15,8 +15,10 @@ export interface Parameter {
   most: number;
   /** Whether the slider's first position is zero. */
   hasZero: boolean;
-  /** What the path has if there is no run. */
+  /** Where the slider stands if nothing is known; a path without a run begins with the rate and the round trip. */
   start: number;
+  /** What an absent value is called. */
+  absent: string;
   show: (value: number) => string;
   parse: (text: string) => number | null;
   round: (value: number) => number;
@@ -46,7 +48,10 @@ function parsed(text: string, factors: Factors, suffix = ""): number | null {
   if (!found) return null;
   const unit = (found[2] ?? "").toLowerCase();
   const factor = factors[suffix !== "" && unit.endsWith(suffix) ? unit.slice(0, -suffix.length) : unit];
-  return factor === undefined ? null : Number(found[1]) * factor;
+  if (factor === undefined) return null;
+  const value = Number(found[1]) * factor;
+  // Nanoseconds, bytes and bits are whole.
+  return factor < 1 ? value : Math.round(value);
 }
 
 const twoDigits = (value: number): number => Number(value.toPrecision(2));
@@ -68,6 +73,7 @@ export const PARAMETERS: readonly Parameter[] = [
     most: 1e11,
     hasZero: false,
     start: 100e6,
+    absent: "unknown",
     show: rate,
     parse: (text) => parsed(text, RATES, "bit/s"),
     round: twoDigits,
@@ -80,6 +86,7 @@ export const PARAMETERS: readonly Parameter[] = [
     most: 2e9,
     hasZero: false,
     start: 40e6,
+    absent: "",
     show: time,
     parse: (text) => parsed(text, TIMES),
     round: twoDigits,
@@ -92,6 +99,7 @@ export const PARAMETERS: readonly Parameter[] = [
     most: 0.3,
     hasZero: true,
     start: 0,
+    absent: "",
     show: percent,
     parse: (text) => parsed(text, SHARES),
     round: twoDigits,
@@ -104,6 +112,7 @@ export const PARAMETERS: readonly Parameter[] = [
     most: 2 ** 28,
     hasZero: false,
     start: 2 ** 19,
+    absent: "unknown",
     show: size,
     parse: (text) => parsed(text, SIZES),
     round: roundSize,
@@ -116,6 +125,7 @@ export const PARAMETERS: readonly Parameter[] = [
     most: 2 ** 30,
     hasZero: false,
     start: 2 ** 22,
+    absent: "autotuned",
     show: size,
     parse: (text) => parsed(text, SIZES),
     round: roundSize,
@@ -128,6 +138,7 @@ export const PARAMETERS: readonly Parameter[] = [
     most: 128,
     hasZero: false,
     start: 1,
+    absent: "",
     show: String,
     parse: (text) => (/^\d+$/.test(text.trim()) ? Number(text) : null),
     round: whole,
@@ -156,10 +167,8 @@ export function positionOf(of: Parameter, value: number): number {
 /** What is wrong with a typed value; null if nothing is. */
 export function problemOf(of: Parameter, text: string): string | null {
   const value = of.parse(text);
-  const what = of.label.toLowerCase();
-  if (value === null) return `'${text.trim()}' is not a ${what}, such as ${of.example}`;
-  if (of.hasZero ? value >= 1 : value <= 0) return of.hasZero ? "less than 100 %" : `a ${what} above zero`;
-  return null;
+  if (value === null) return `'${text.trim()}' is not a ${of.label.toLowerCase()}, such as ${of.example}`;
+  return value > 0 || of.hasZero ? null : "must be above zero";
 }
 
 export interface Bar {

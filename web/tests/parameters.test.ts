@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { labGoodput, PARAMETERS, POSITIONS, positionOf, problemOf, valueAt, type Name, type Parameter } from "../src/parameters";
+import { barsSvg, labGoodput, PARAMETERS, POSITIONS, positionOf, problemOf, valueAt, type Name, type Parameter } from "../src/parameters";
 
 const of = (name: Name): Parameter => PARAMETERS.find((one) => one.name === name) as Parameter;
 
@@ -10,6 +10,7 @@ describe("a typed value", () => {
     ["rate_bps", "9600", 9600],
     ["rtt_ns", "24.2ms", 24.2e6],
     ["rtt_ns", "80 µs", 80e3],
+    ["rtt_ns", "0.0000015 s", 1500],
     ["rtt_ns", "1.5 s", 1.5e9],
     ["loss", "0.05 %", 0.0005],
     ["loss", "2", 0.02],
@@ -28,13 +29,17 @@ describe("a typed value", () => {
     ["rate_bps", "0"],
     ["rtt_ns", "40"],
     ["rtt_ns", "-1ms"],
-    ["loss", "100 %"],
+    ["loss", "100 ms"],
     ["queue_bytes", "64 bit/s"],
     ["streams", "1.5"],
     ["streams", "0"],
     ["streams", ""],
   ] as const)("%s refuses '%s'", (name, text) => {
     expect(problemOf(of(name), text)).toBeTruthy();
+  });
+  it("is whole where its unit is", () => {
+    expect(of("rtt_ns").parse("24.2ms")).toBe(24200000);
+    expect(of("window_bytes").parse("78.62 KiB")).toBe(80507);
   });
   it("is what is shown", () => {
     for (const one of PARAMETERS) {
@@ -76,5 +81,19 @@ describe("the lab's goodput", () => {
     for (const document of [null, undefined, [], {}, { summary: [] }, { summary: [{ goodput_median_bps: null }] }, "text"]) {
       expect(labGoodput(document)).toBeNull();
     }
+  });
+});
+
+describe("the bars as a drawing", () => {
+  const bars = [
+    { name: "window, <binds>", value: 15e6, text: "15.0 Mbit/s", isMain: true },
+    { name: "rate", value: 900e6, text: "900 Mbit/s", isMain: false },
+  ];
+  it("is well formed, and cuts what is far away", () => {
+    const svg = barsSvg("Limits", bars, 60e6, 30e6, (name) => name);
+    expect(svg).toContain("window, &lt;binds>");
+    expect([...svg.matchAll(/<rect x="200" y="\d+" width="([\d.]+)"/g)].map((found) => found[1])).toEqual(["100.0", "400.0"]);
+    expect(svg).toContain("M400.0 30V");
+    expect(barsSvg("Limits", [], 0, null, (name) => name)).not.toContain("NaN");
   });
 });

@@ -3,7 +3,7 @@ import { computed, effect, signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import * as api from "../api";
 import { Follower, newKey, running, useFollower } from "../follow";
-import { moment, rate } from "../format";
+import { moment, rate, time } from "../format";
 import { barsSvg, labGoodput, PARAMETERS, POSITIONS, positionOf, problemOf, valueAt, type Bar, type Name, type Parameter, type Values } from "../parameters";
 import { address, panelOf } from "../page";
 import { colour } from "../theme";
@@ -27,15 +27,17 @@ const runs = signal<api.StoredRun[]>([]);
 
 const follower = new Follower((job) => panelOf(job.command) === "what-if" || job.id === tried.peek()?.job);
 
+/** A path without a run has these, if nothing is typed. */
+const FIRST: Values = Object.fromEntries(PARAMETERS.slice(0, 2).map((one) => [one.name, one.start]));
+
 const wish = computed<api.WhatIfRequest>(() => {
   const { run, way, values, control } = path.value;
-  const start = run === null ? Object.fromEntries(PARAMETERS.map((one) => [one.name, one.start])) : {};
   return {
     run,
     ...(way === "to" || way === "from" ? { direction: way } : {}),
-    ...start,
+    ...(run === null ? FIRST : {}),
     ...values,
-    ...(control !== "" ? { congestion_control: control } : run === null ? { congestion_control: "cubic" } : {}),
+    ...(control === "" ? {} : { congestion_control: control }),
   };
 });
 
@@ -184,7 +186,7 @@ function FormPanel() {
         choices={[["", run === null ? "cubic" : text(measured, "congestion_control")], ...controls.map((one) => [one, one] as const)]}
       />
       {PARAMETERS.map((one) => (
-        <Slider key={one.name} of={one} measured={number(measured, one.name)} value={values[one.name] ?? number(known?.given, one.name) ?? one.start} />
+        <Slider key={one.name} of={one} measured={number(measured, one.name)} value={values[one.name] ?? number(known?.given, one.name)} canReset={run !== null || !(one.name in FIRST)} />
       ))}
       <Problem text={problem.value} />
       <div class="actions">
@@ -199,17 +201,26 @@ function FormPanel() {
   );
 }
 
-function Slider({ of, value, measured }: { of: Parameter; value: number; measured: number | null }) {
+interface SliderProps {
+  of: Parameter;
+  /** Null if it is absent. */
+  value: number | null;
+  measured: number | null;
+  canReset: boolean;
+}
+
+function Slider({ of, value, measured, canReset }: SliderProps) {
   const id = `what-${of.name}`;
-  const text = typed.value?.name === of.name ? typed.value.text : of.show(value);
+  const text = typed.value?.name === of.name ? typed.value.text : value === null ? "" : of.show(value);
   const error = typed.value?.name === of.name ? problemOf(of, text) : null;
-  const isChanged = of.name in path.value.values;
+  const at = value ?? of.start;
   return (
     <div class={`field wide slider${error === null ? "" : " wrong"}`}>
       <label for={id}>{of.label}</label>
       <input
         id={id}
         value={text}
+        placeholder={of.absent}
         autocomplete="off"
         spellcheck={false}
         aria-invalid={error !== null}
@@ -224,14 +235,14 @@ function Slider({ of, value, measured }: { of: Parameter; value: number; measure
       <input
         type="range"
         aria-label={`${of.label}, slider`}
-        aria-valuetext={of.show(value)}
+        aria-valuetext={value === null ? of.absent : of.show(value)}
         min={0}
         max={of.name === "streams" ? of.most - 1 : POSITIONS}
-        value={of.name === "streams" ? value - 1 : positionOf(of, value)}
+        value={of.name === "streams" ? at - 1 : positionOf(of, at)}
         onInput={(event) => {
           typed.value = null;
-          const at = Number(event.currentTarget.value);
-          set({ values: { ...path.value.values, [of.name]: of.name === "streams" ? at + 1 : valueAt(of, at) } });
+          const to = Number(event.currentTarget.value);
+          set({ values: { ...path.value.values, [of.name]: of.name === "streams" ? to + 1 : valueAt(of, to) } });
         }}
       />
       {error !== null && (
@@ -239,7 +250,7 @@ function Slider({ of, value, measured }: { of: Parameter; value: number; measure
           {error}
         </p>
       )}
-      {isChanged && measured !== null && (
+      {canReset && of.name in path.value.values && (
         <button
           type="button"
           class="quiet"
@@ -247,7 +258,7 @@ function Slider({ of, value, measured }: { of: Parameter; value: number; measure
             reset(of.name);
           }}
         >
-          as measured: {of.show(measured)}
+          {measured === null ? `back to ${of.absent || of.show(of.start)}` : `as measured: ${of.show(measured)}`}
         </button>
       )}
     </div>
@@ -283,14 +294,18 @@ function Answer() {
           [
             ["measured", measured],
             ["by the model", now.goodput_bps],
-            [reached?.isOther ? "in the lab, of other values" : "in the lab", reached?.goodput ?? null],
+            [reached?.isOther ? "in the lab, of other values" : "in the lab", reached?.goodput],
           ] as const
         ).map(([name, bps]) => (
           <div key={name}>
             <dt>{name}</dt>
-            <dd class="big">{bps === null ? "-" : rate(bps)}</dd>
+            <dd class="big">{rate(bps)}</dd>
           </div>
         ))}
+        <div>
+          <dt>round trip under load, by the model</dt>
+          <dd class="big">{time(now.loaded_rtt_ns)}</dd>
+        </div>
       </dl>
       <p class="said" role="status">
         {now.sentence}
@@ -303,13 +318,13 @@ function Answer() {
           <CommandLine command={job.command} label="Command of the lab" />
         </>
       )}
-      <Limits of={now} measured={measured} lab={reached && !reached.isOther ? reached.goodput : null} />
+      {now.limits.length > 0 && <Limits of={now} measured={measured} lab={reached && !reached.isOther ? reached.goodput : null} />}
     </section>
   );
 }
 
 function Limits({ of, measured, lab: reached }: { of: api.WhatIfAnswer; measured: number | null; lab: number | null }) {
-  const lowest = of.limits[0]?.goodput_bps ?? of.goodput_bps;
+  const lowest = of.limits[0]?.goodput_bps ?? 0;
   const all = [...of.limits.map((one) => one.goodput_bps), measured ?? 0, reached ?? 0];
   // Bars of limits that are far away are cut: those near are what one compares.
   const most = Math.min(Math.max(...all), 4 * Math.max(lowest, measured ?? 0, reached ?? 0));

@@ -153,7 +153,8 @@ export class Follower {
 export function useFollower(follower: Follower): void {
   useEffect(() => {
     shown.add(follower);
-    void refresh();
+    // The page asks once it has entered: before that the server knows it not.
+    if (api.access.peek() === "given") void refresh();
     return () => {
       shown.delete(follower);
       follower.close();

@@ -3,7 +3,7 @@ import { computed, effect, signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import * as api from "../api";
-import { commandLine } from "../command";
+import { commandLine, quoted } from "../command";
 import { isMeasurements, type Measurement } from "../documents";
 import { stageWords, type Question } from "../events";
 import { Follower, newKey, running, useFollower } from "../follow";
@@ -327,6 +327,9 @@ function Steps({ loop: of, steps, command }: { loop: Loop; steps: Step[]; comman
 const goodputs = (measurement: Measurement): string =>
   measurement.directions.map((one) => `${arrow(one.direction)} ${rate(one.goodput_bps)}`).join(", ");
 
+/** What reverts the changes of a far end in a terminal. */
+const revertThere = (command: string): string => `bdp tune revert --at ${quoted(hostOf(command))}`;
+
 const RunLink = ({ run }: { run: string | null }) => run !== null && <a href={address("run", run)}>run {run}</a>;
 
 function Measured({ loop: of, step, command }: Shown) {
@@ -612,7 +615,7 @@ function Verification({ of }: { of: VerificationDocument }) {
   );
 }
 
-function Keep({ loop: of, step }: Shown) {
+function Keep({ loop: of, step, command }: Shown) {
   const answer = (yes: boolean) => () => void attempt(() => follower.answer(yes));
   return (
     <>
@@ -624,7 +627,16 @@ function Keep({ loop: of, step }: Shown) {
           <Act act={answer(false)}>Put back</Act>
         </div>
       )}
-      {of.kept && <p>kept until the next boot; Undo reverts it</p>}
+      {of.kept && (
+        <p>
+          kept until the next boot; Undo reverts it
+          {of.journals?.far != null && (
+            <>
+              , and <code>{revertThere(command)}</code> that of the far end
+            </>
+          )}
+        </p>
+      )}
       {of.putBack !== null && <p>reverted: {loops.settings(of.putBack)} as before</p>}
       {of.notPutBack !== null && <p class="error">{of.notPutBack}; it reverts when its time is up, or now with Undo</p>}
     </>

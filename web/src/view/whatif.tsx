@@ -10,7 +10,6 @@ import { colour } from "../theme";
 import { stateName } from "../words";
 import { Choice, Problem } from "./fields";
 import { Grid } from "./grid";
-import { CommandLine } from "./parts";
 import { Tools } from "./timeline";
 import "../style/whatif.css";
 
@@ -250,7 +249,7 @@ function Slider({ of, value, measured, canReset }: SliderProps) {
           {error}
         </p>
       )}
-      {canReset && of.name in path.value.values && (
+      {canReset && of.name in path.value.values && value !== measured && (
         <button
           type="button"
           class="quiet"
@@ -258,7 +257,7 @@ function Slider({ of, value, measured, canReset }: SliderProps) {
             reset(of.name);
           }}
         >
-          {measured === null ? `back to ${of.absent || of.show(of.start)}` : `as measured: ${of.show(measured)}`}
+          back to {measured === null ? of.absent || of.show(of.start) : `${of.show(measured)}, as measured`}
         </button>
       )}
     </div>
@@ -286,6 +285,7 @@ function Answer() {
     );
   }
   const outcome = follower.live.value?.live.outcome ?? job?.outcome;
+  const said = !outcome ? "The lab runs." : (outcome.error ?? (outcome.ending === "cancelled" ? "The lab was stopped." : ""));
   return (
     <section class="panel" aria-labelledby="answer">
       <h2 id="answer">Goodput</h2>
@@ -310,13 +310,10 @@ function Answer() {
       <p class="said" role="status">
         {now.sentence}
       </p>
-      {job && (
-        <>
-          <p class={outcome?.error ? "error" : "faint"}>
-            {outcome === null || outcome === undefined ? "The lab runs." : (outcome.error ?? (outcome.ending === "cancelled" ? "The lab was stopped." : ""))}
-          </p>
-          <CommandLine command={job.command} label="Command of the lab" />
-        </>
+      {job && said !== "" && (
+        <p class={outcome?.error ? "error" : "faint"} role="status">
+          {said}
+        </p>
       )}
       {now.limits.length > 0 && <Limits of={now} measured={measured} lab={reached && !reached.isOther ? reached.goodput : null} />}
     </section>
@@ -345,7 +342,7 @@ function Limits({ of, measured, lab: reached }: { of: api.WhatIfAnswer; measured
           csv={() => ["limit,goodput_bps", ...of.limits.map((one) => `${one.limit},${String(one.goodput_bps)}`)].join("\n") + "\n"}
           svg={() => barsSvg("Limits of goodput", bars, most, measured, colour)}
           name="limits"
-          command={follower.job.value?.command ?? null}
+          command={null}
         />
       </div>
       <Grid

@@ -71,7 +71,7 @@ export function loopOf(events: readonly Event[]): Loop {
 }
 
 export type StepName = "measure" | "why" | "plan" | "rehearse" | "apply" | "verify" | "keep";
-export type StepState = "later" | "runs" | "asks" | "done" | "failed" | "omitted";
+export type StepState = "later" | "runs" | "asks" | "done" | "failed" | "stopped" | "omitted";
 
 /** What each state is called. */
 export const STATES: Record<StepState, string> = {
@@ -80,6 +80,7 @@ export const STATES: Record<StepState, string> = {
   asks: "waiting for you",
   done: "done",
   failed: "failed",
+  stopped: "stopped",
   omitted: "omitted",
 };
 
@@ -110,7 +111,7 @@ export function steps(loop: Loop, asks: string | null, outcome: Outcome | null):
   };
   const runs = outcome === null && loop.stage !== null ? STAGES[loop.stage] : undefined;
   const asking: StepName | null = asks === "apply" ? "apply" : asks === "keep" ? "keep" : null;
-  const isBroken = outcome?.ending === "failed" || outcome?.ending === "cancelled";
+  const broken = outcome?.ending === "failed" ? "failed" : outcome?.ending === "cancelled" ? "stopped" : null;
   // A loop that broke did so at the first step that is not done.
   let hasBroken = false;
   return (Object.keys(done) as StepName[]).map((name) => {
@@ -119,9 +120,9 @@ export function steps(loop: Loop, asks: string | null, outcome: Outcome | null):
       if (done[name]) return "done";
       if (name === "rehearse" && loop.notRehearsed !== null) return "omitted";
       if (outcome === null) return asking === name ? "asks" : runs === name ? "runs" : "later";
-      if (isBroken && !hasBroken) {
+      if (broken !== null && !hasBroken) {
         hasBroken = true;
-        return "failed";
+        return broken;
       }
       return "omitted";
     };
@@ -277,14 +278,14 @@ export function limitNow(of: Verified): string | null {
 /** The loop's result in one sentence, once there is one. */
 export function conclusion(loop: Loop, outcome: Outcome | null): string | null {
   const { plan, rehearsal, verification } = loop;
+  if (outcome !== null && outcome.error !== null) return outcome.error;
   if (verification) {
     const of = verification.directions.map((one) => verdict(one.goodput_bps, one.direction, "", rate));
     const end = loop.kept ? "; kept until the next boot" : loop.putBack === null ? "" : `; reverted: ${settings(loop.putBack)} as before`;
     return `${of.join("; ")}${end}`;
   }
   if (outcome === null) return null;
-  if (outcome.error !== null) return outcome.error;
-  if (outcome.ending === "cancelled") return "stopped; nothing stays changed";
+  if (outcome.ending === "cancelled") return loop.notPutBack ?? "stopped; nothing stays changed";
   if (plan?.changes.length === 0) {
     const why = plan.refused[0];
     return `nothing to change${why ? `: ${refusal(plan, why)}` : ""}`;

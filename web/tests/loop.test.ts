@@ -109,7 +109,7 @@ describe("the steps", () => {
     expect(states(APPLIED.slice(0, -1), null, outcome("failed", "the tune token is wrong"))).toBe(
       "done done done done failed omitted omitted",
     );
-    expect(states(START.slice(0, 1), null, outcome("cancelled"))).toBe("failed omitted omitted omitted omitted omitted omitted");
+    expect(states(START.slice(0, 1), null, outcome("cancelled"))).toBe("stopped omitted omitted omitted omitted omitted omitted");
     const stuck = [...APPLIED, event("not_put_back", { why: "no answer" })];
     expect(states(stuck, null, outcome("failed", "x"))).toBe("done done done done done failed failed");
   });
@@ -160,6 +160,9 @@ describe("the words of the terminal", () => {
     expect(conclusion(loopOf([...VERIFIED, event("put_back", { settings: 1 })]), outcome("done"))).toMatch(/; reverted: 1 setting as before$/);
     expect(conclusion(loopOf(REHEARSED), null)).toBeNull();
     expect(conclusion(loopOf(START), outcome("failed", "no route"))).toBe("no route");
+    expect(conclusion(loopOf(VERIFIED), outcome("failed", "the far end does not answer"))).toBe("the far end does not answer");
+    expect(conclusion(loopOf(REHEARSED), outcome("cancelled"))).toBe("stopped; nothing stays changed");
+    expect(conclusion(loopOf([...APPLIED, event("not_put_back", { why: "no answer" })]), outcome("cancelled"))).toBe("no answer");
     const none = [...START, event("plan", { plan: planOf() })];
     expect(conclusion(loopOf(none), outcome("done"))).toBe("nothing to change: → the path's bottleneck: no setting of a host changes that");
     const worse = [...PLANNED, event("rehearsed", { rehearsal: { ...rehearsal, choice: null } })];

@@ -131,7 +131,12 @@ async function preview(run: string, show: (loop: Loop) => void): Promise<void> {
   });
   const known: Loop = { ...loops.loopOf([]), run, before, stage: "plan" };
   show(known);
-  show({ ...known, plan: await api.answer<PlanDocument>(["tune", "plan", run]) });
+  try {
+    show({ ...known, plan: await api.answer<PlanDocument>(["tune", "plan", run]) });
+  } catch (error) {
+    show({ ...known, stage: null });
+    throw error;
+  }
 }
 
 export function Fix({ run }: { run: string | null }) {
@@ -153,7 +158,7 @@ export function Fix({ run }: { run: string | null }) {
         <FormPanel />
         <InForce />
       </div>
-      <div class="results">{isOld ? known && <Before known={known} /> : <Current />}</div>
+      <div class="results">{isOld && known ? <Before known={known} /> : <Current />}</div>
     </div>
   );
 }

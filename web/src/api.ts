@@ -78,7 +78,9 @@ export interface WhatIfAnswer {
   given: Record<string, unknown>;
   /** Lowest first. */
   limits: { limit: string; goodput_bps: number; sentence: string }[];
-  goodput_bps: number;
+  /** Null if nothing that is known limits it. */
+  goodput_bps: number | null;
+  loaded_rtt_ns: number | null;
   sentence: string;
 }
 
@@ -204,7 +206,8 @@ export const cancel = (id: string): Promise<Response> => send("POST", `/api/jobs
 /** Answers the question of a job. */
 export const answerJob = (id: string, yes: boolean): Promise<Response> => send("POST", `/api/jobs/${part(id)}/answer`, { yes });
 /** What a command of the kind that answers at once prints with --json: `tune show`, `compare A B`, `lab list`. */
-export const answer = <T>(command: string[]): Promise<T> => read("POST", "/api/answer", { command });
+export const answer = <T>(command: string[], secrets?: Secrets): Promise<T> =>
+  read("POST", "/api/answer", { command, ...(secrets ? { secrets } : {}) });
 export const whatIf = (request: WhatIfRequest): Promise<WhatIfAnswer> => read("POST", "/api/what-if", request);
 /** The command of the job that tries it in the lab. */
 export const whatIfLab = (request: WhatIfRequest): Promise<{ command: string[] }> => read("POST", "/api/what-if/lab", request);

@@ -16,17 +16,20 @@ interface TextProps extends Labelled {
   onValue: (value: string) => void;
   placeholder?: string;
   list?: string;
+  /** Shown as dots, and kept by no browser. */
+  secret?: boolean;
 }
 
-export function Text({ id, label, value, onValue, placeholder, list, error = null, wide }: TextProps) {
+export function Text({ id, label, value, onValue, placeholder, list, error = null, wide, secret }: TextProps) {
   return (
     <div class={`field${wide ? " wide" : ""}${error === null ? "" : " wrong"}`}>
       <label for={id}>{label}</label>
       <input
+        // An input with a list can't be a password by its types.
+        {...(secret ? ({ type: "password", autocomplete: "new-password" } as object) : { autocomplete: "off" })}
         id={id}
         value={value}
         placeholder={placeholder}
-        autocomplete="off"
         autocapitalize="off"
         spellcheck={false}
         list={list}

@@ -11,7 +11,7 @@ import type {
   RttSummary,
   TimeSpent,
 } from "../generated/measurement";
-import { about } from "../page";
+import { about, address } from "../page";
 import { FACTS } from "../generated/facts";
 import { arrow, stateColour, stateName } from "../words";
 import { CommandLine, Name } from "./parts";
@@ -53,7 +53,7 @@ export function Why({ measurement, run, command }: Props) {
       {measurement.error !== null && <p class="error">{measurement.error}</p>}
       <div class="verdicts" role="status">
         {order(measurement.directions).map((direction) => (
-          <Verdict key={direction.direction} direction={direction} host={host} />
+          <Verdict key={direction.direction} direction={direction} host={host} run={run} />
         ))}
       </div>
       <Figures measurement={measurement} />
@@ -95,7 +95,8 @@ export function Why({ measurement, run, command }: Props) {
 /** The option by which commands find the store of this page. */
 const store = (): string => about.value?.store_option ?? "";
 
-function Verdict({ direction, host }: { direction: DirectionResult; host: string }) {
+/** With a run, it leads on to What if and Fix. */
+export function Verdict({ direction, host, run = null }: { direction: DirectionResult; host: string; run?: string | null }) {
   const finding = direction.findings[0];
   const sure = finding && finding.limit !== "unknown" && !isGood(finding) ? `; ${finding.confidence} confidence` : "";
   return (
@@ -118,6 +119,12 @@ function Verdict({ direction, host }: { direction: DirectionResult; host: string
           <b>cure:</b> {finding.remedy.text}
           {finding.next &&
             `; the next limit that is known is the ${stateName(finding.next.limit)}, at ${rate(finding.next.goodput_bps)}`}
+        </p>
+      )}
+      {finding && run !== null && (
+        <p class="onward">
+          <a href={address("what-if", run)}>What if</a>
+          {!isGood(finding) && <a href={address("fix", run)}>Fix</a>}
         </p>
       )}
       {finding?.limit === "unknown" && finding.missing.length > 0 && (
@@ -430,7 +437,6 @@ function Account({ spent, way, command }: { spent: TimeSpent; way: string } & Pi
   );
 }
 
-/** The drawing as a file: the colours of the style sheet written out. */
 function Host({ title, host }: { title: string; host: HostFacts }) {
   const device = host.device;
   const facts: [string, string][] = [

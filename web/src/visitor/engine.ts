@@ -553,7 +553,9 @@ class Test {
           try {
             const answer = JSON.parse(text) as { echo?: unknown; tcp_rtt_ns?: unknown };
             const tcp = typeof answer.tcp_rtt_ns === "number" ? answer.tcp_rtt_ns : null;
-            if (live.pings.answer(String(answer.echo), now, tcp)) this.hasAnswer = true;
+            if (!live.pings.answer(String(answer.echo), now, tcp) || this.hasAnswer) return;
+            this.hasAnswer = true;
+            this.changed();
           } catch {
             // Not an answer.
           }

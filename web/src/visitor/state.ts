@@ -19,7 +19,6 @@ export const shown = signal<Shown>({ kind: "start" });
 export const live = signal<{ live: Live; version: number } | null>(null);
 
 let stopping: AbortController | null = null;
-let drawn = 0;
 /** Curves are drawn five times a second: drawing takes time from measuring. */
 const DRAW_MS = 190;
 
@@ -82,11 +81,13 @@ export async function start(): Promise<void> {
   live.value = null;
   shown.value = { kind: "running" };
   if (location.pathname !== "/") history.pushState(null, "", "/");
+  let drawn = 0;
+  let phase = "";
   const change = (state: Live) => {
-    const before = live.peek();
     const now = performance.now();
-    if (before?.live.phase === state.phase && before.live === state && now - drawn < DRAW_MS && before.version > 0) return;
+    if (state.phase === phase && now - drawn < DRAW_MS && now - state.began > 1000) return;
     drawn = now;
+    phase = state.phase;
     live.value = { live: state, version: state.version };
   };
   const hidden = () => {

@@ -269,7 +269,7 @@ function Result({ document, isOwn }: { document: VisitDocument; isOwn: boolean }
         )}
         <List title="How it was measured">
           <li>
-            Goodput down is what TCP acknowledged, up what the server received; "by the browser" is what the page read, or passed to its
+            Goodput down is what TCP acknowledged, up what the server received; by the browser what the page read, or passed to its
             network stack.
           </li>
           <li>
@@ -380,16 +380,16 @@ function Figures({ directions }: VisitDocument) {
   return (
     <Grid
       name="Figures"
-      head={["", "goodput", "by the browser", "retrans", "RTT ms p50", "p95", "browser's own ms"]}
+      head={["", "goodput", "RTT ms p50", "p95", "retrans", "browser's own ms", "goodput by the browser"]}
       rows={[
-        ["idle", "", "", "", ...trips(directions.find((one) => one.rtt_idle_ns)?.rtt_idle_ns), ""],
+        ["idle", "", ...trips(directions.find((one) => one.rtt_idle_ns)?.rtt_idle_ns), "", "", ""],
         ...directions.map((one) => [
           NAMES[one.direction],
           rate(one.goodput_bps),
-          rate(one.browser_goodput_bps),
-          count(one.retransmits),
           ...trips(one.rtt_loaded_ns),
+          count(one.retransmits),
           milliseconds(one.browser_delay_ns),
+          rate(one.browser_goodput_bps),
         ]),
       ]}
     />

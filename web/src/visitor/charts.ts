@@ -20,7 +20,7 @@ function goodput(curves: readonly { way: "down" | "up"; points: readonly Point[]
   const kept = curves.filter((curve) => curve.points.length > 0);
   const xs = kept.flatMap((curve) => curve.points.map((point) => point.t));
   const series: Series[] = kept.map((one) => ({
-    label: NAMES[one.way],
+    label: one.way,
     colour: COLOURS[one.way],
     bold: true,
     values: kept.flatMap((curve) => curve.points.map((point) => (curve === one ? point.bps : null))),
@@ -102,8 +102,8 @@ export function nowOf(live: Live, timeline: Timeline): Now {
   const ping = live.pings.all.findLast((one) => one.took !== null);
   const trip = ping?.took == null ? null : ping.took * 1e6;
   return {
-    down: mean(NAMES.down),
-    up: mean(NAMES.up),
+    down: mean("down"),
+    up: mean("up"),
     tripNs: trip,
     ownNs: trip === null || ping?.tcpNs == null ? null : trip - ping.tcpNs,
   };

@@ -12,6 +12,9 @@ if (place) {
   show();
   void loadAbout();
   addEventListener("popstate", show);
+  addEventListener("keydown", ({ key }) => {
+    if (key === "Escape") stop();
+  });
   addEventListener("offline", () => {
     stop(new Failure("lost", "the network is down: this computer reports that it is offline"));
   });

@@ -1,6 +1,5 @@
 // The visitor's page: Start, the running test, its result.
 import type { ComponentChildren } from "preact";
-import { useEffect, useMemo, useState } from "preact/hooks";
 import { count, milliseconds, moment, percent, rate, significant, size, threeDigits, time } from "../format";
 import type { Evidence } from "../generated/measurement";
 import { csv, largest, sampled, type Chart, type Timeline } from "../model";
@@ -14,15 +13,6 @@ import type { Failure, Live, Phase } from "./engine";
 import { about, live, loadAbout, show, shown, silence, start, stop } from "./state";
 
 export function App() {
-  useEffect(() => {
-    const escape = (event: KeyboardEvent) => {
-      if (event.key === "Escape") stop();
-    };
-    addEventListener("keydown", escape);
-    return () => {
-      removeEventListener("keydown", escape);
-    };
-  }, []);
   const now = shown.value;
   return (
     <>
@@ -106,18 +96,7 @@ const PHASES: Record<Phase, string> = {
 
 function Running() {
   const state = live.value?.live;
-  const [announced, announce] = useState("");
-  const phase = state?.phase ?? "opening";
-  useEffect(() => {
-    announce(PHASES[phase]);
-  }, [phase]);
-  if (!state) {
-    return (
-      <section class="panel live" aria-labelledby="live">
-        <h2 id="live">Connecting</h2>
-      </section>
-    );
-  }
+  if (!state) return <h2>{PHASES.opening}</h2>;
   const timeline = ofLive(state);
   const now = nowOf(state, timeline);
   const left = Math.max(0, state.whole - (state.now - state.began)) / 1000;
@@ -125,7 +104,9 @@ function Running() {
     <section class="panel live" aria-labelledby="live">
       <div class="progress">
         <div class="bar">
-          <h2 id="live">{PHASES[phase]}</h2>
+          <h2 id="live" aria-live="polite">
+            {PHASES[state.phase]}
+          </h2>
           <span class="faint">about {left.toFixed(0)} s left</span>
           <span class="tools">
             <button
@@ -139,9 +120,6 @@ function Running() {
           </span>
         </div>
         <progress value={state.now - state.began} max={state.whole} aria-label="Progress" />
-        <span class="hidden" role="status">
-          {announced}
-        </span>
       </div>
       <dl class="now">
         <Now name={NAMES.down} value={rate(now.down)} />
@@ -212,7 +190,7 @@ const order = (directions: readonly VisitDirection[]): VisitDirection[] =>
 
 function Result({ document, isOwn }: { document: VisitDocument; isOwn: boolean }) {
   const state = isOwn ? live.value?.live : undefined;
-  const timeline = useMemo(() => (state ? ofLive(state) : ofDocument(document)), [document, state]);
+  const timeline = state ? ofLive(state) : ofDocument(document);
   const doubts = document.directions.flatMap((one) => one.cannot_tell.map((text) => ({ way: NAMES[one.direction], text })));
   const notes = state?.notes ?? [];
   return (
@@ -487,7 +465,17 @@ function Figure({ name, title, chart, timeline, scale, isLive, hasTimes }: Figur
       {!isLive && (
         <>
           <figcaption>{said}</figcaption>
-          <Table title={title} chart={chart} factor={factor} />
+          <details>
+            <summary>{title} as a table</summary>
+            <Grid
+              name={`${title} as a table`}
+              head={["s", ...chart.series.map((one) => one.label)]}
+              rows={sampled(chart).map(({ t, values }) => [
+                t.toFixed(1),
+                ...values.map((value) => (value === null ? "" : threeDigits(value / factor))),
+              ])}
+            />
+          </details>
         </>
       )}
     </figure>
@@ -503,27 +491,4 @@ function spoken(chart: Chart, isRate: boolean): string {
       return `${one.label}: median ${show(quantile(values, 0.5))}, lowest ${show(quantile(values, 0))}, highest ${show(quantile(values, 1))}.`;
     })
     .join(" ");
-}
-
-function Table({ title, chart, factor }: { title: string; chart: Chart; factor: number }) {
-  const [isOpen, open] = useState(false);
-  return (
-    <details
-      onToggle={(event) => {
-        open(event.currentTarget.open);
-      }}
-    >
-      <summary>{title} as a table</summary>
-      {isOpen && (
-        <Grid
-          name={`${title} as a table`}
-          head={["s", ...chart.series.map((one) => one.label)]}
-          rows={sampled(chart).map(({ t, values }) => [
-            t.toFixed(1),
-            ...values.map((value) => (value === null ? "" : threeDigits(value / factor))),
-          ])}
-        />
-      )}
-    </details>
-  );
 }

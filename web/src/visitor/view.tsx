@@ -10,7 +10,7 @@ import { NAMES, nowOf, ofDocument, ofLive } from "./charts";
 import { quantile } from "./counts";
 import type { Trips, VisitDirection, VisitDocument } from "./documents";
 import type { Failure, Live, Phase } from "./engine";
-import { about, live, loadAbout, show, shown, silence, start, stop } from "./state";
+import { about, live, loadAbout, planFor, show, shown, silence, start, stop } from "./state";
 
 export function App() {
   const now = shown.value;
@@ -45,6 +45,8 @@ const begin = () => void start();
 function Start() {
   const known = about.value;
   const limits = known?.limits;
+  const { idle, down, up } = planFor(limits);
+  const seconds = Math.ceil((idle + down + up) / 1000) + 1;
   const bounds = [
     limits?.rate_bps != null && `at most ${rate(limits.rate_bps)}`,
     limits?.bytes_per_day != null && `${size(limits.bytes_per_day)} a day`,
@@ -53,7 +55,7 @@ function Start() {
     <section class="panel empty start" aria-labelledby="start">
       <h2 id="start">Test the path to {known ? <Name>{known.server}</Name> : "this server"}</h2>
       <p>
-        Measures download, upload and round trip between this browser and the server, and shows what limits them. It takes about 20 s
+        Measures download, upload and round trip between this browser and the server, and shows what limits them. It takes about {seconds} s
         and transfers as much as the path carries{bounds.length > 0 && `; this server allows ${bounds.join(", ")}`}.
       </p>
       {silence.value !== null && (
@@ -222,7 +224,7 @@ function Result({ document, isOwn }: { document: VisitDocument; isOwn: boolean }
           <h3>Link to this result</h3>
           <CommandLine command={`${location.origin}/r/${encodeURIComponent(document.key)}`} label="Link to this result" />
           <p class="faint">
-            {lives(about.value?.keep_ns)} Who has the link sees the result, not your full address.
+            {lives(about.value?.keep_ns)} It shows the visitor as {document.visitor}.
           </p>
         </div>
         <div>
@@ -278,8 +280,8 @@ function ownDelay(state: Live): string {
   return own.length === 0 ? "" : `Its own delay was ${time(quantile(own, 0.5))} at the median, ${time(quantile(own, 0.95))} at p95.`;
 }
 
-const lives = (ns: number | undefined): string => {
-  if (ns === undefined) return "";
+const lives = (ns: number | null | undefined): string => {
+  if (ns == null) return "";
   const hours = ns / 3.6e12;
   const [number, unit] = hours >= 48 ? [hours / 24, "days"] : hours >= 2 ? [hours, "hours"] : [hours * 60, "minutes"];
   return `It is kept for ${significant(Math.round(number))} ${unit}.`;

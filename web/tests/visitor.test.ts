@@ -131,7 +131,7 @@ class Server {
   headers: Record<string, string> = {};
   downEndsAfter = Infinity;
   hasSocket = true;
-  readerBuffer: number | null = null;
+  ended: string | null = null;
 
   env(): Env {
     return {
@@ -174,12 +174,14 @@ class Server {
             progress(loaded);
             if (loaded < bytes) return;
             clearInterval(timer);
+            signal.removeEventListener("abort", abort);
             done({ status: 204, text: "" });
           }, 100);
-          signal.addEventListener("abort", () => {
+          const abort = () => {
             clearInterval(timer);
             fail(new Error("aborted"));
-          });
+          };
+          signal.addEventListener("abort", abort);
         }),
     };
   }
@@ -211,7 +213,7 @@ class Server {
     return new Response(
       this.stream(init.signal, 100, () => {
         id += 1;
-        const event = { stage: this.stage, elapsed_ns: (Date.now() - began) * 1e6, received_bytes: this.received };
+        const event = { stage: this.stage, elapsed_ns: (Date.now() - began) * 1e6, received_bytes: this.received, ended: this.ended };
         return new TextEncoder().encode(`id: ${id}\ndata: ${JSON.stringify(event)}\n\n`);
       }),
     );
@@ -358,6 +360,14 @@ describe("a test", () => {
     expect(measured.live.notes.join()).toMatch(/ended the stage "down" after 2\.0 s/);
     expect(server.result?.down.interval_ns).toBe(1.5e9);
     expect((server.result?.down.goodput_bps ?? 0) / 40e6).toBeCloseTo(1, 1);
+  });
+
+  it("passes on why the server ends it", async () => {
+    const result = run();
+    await vi.advanceTimersByTimeAsync(4000);
+    server.ended = "its data of the day is used up";
+    const failure = (await finish(result)) as Failure;
+    expect([failure.kind, failure.message]).toEqual(["ended", "the server has ended this test: its data of the day is used up"]);
   });
 
   it("says that the server is silent instead of counting zeros", async () => {

@@ -35,7 +35,8 @@ export interface Trips {
 
 export interface VisitDirection {
   direction: "down" | "up";
-  goodput_bps: number;
+  /** Null if it ended within its ramp. */
+  goodput_bps: number | null;
   bytes: number;
   browser_goodput_bps: number | null;
   rtt_idle_ns: Trips | null;
@@ -44,7 +45,7 @@ export interface VisitDirection {
   browser_delay_ns: number | null;
   retransmits: number | null;
   finding: Partial<Finding> | null;
-  time_spent: TimeSpent | null;
+  time_spent?: TimeSpent | null;
   cannot_tell: string[];
   series: Sample[];
 }
@@ -53,6 +54,8 @@ export interface VisitDocument {
   schema: string;
   key: string;
   at_unix_ms: number;
+  /** When the server deletes it. */
+  until_unix_ms?: number;
   server: string;
   /** The visitor's network. */
   visitor: string;

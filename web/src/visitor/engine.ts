@@ -517,13 +517,14 @@ class Test {
   private take(data: string): void {
     const now = this.env.now();
     this.heard = now;
-    let event: { stage?: unknown; elapsed_ns?: unknown; received_bytes?: unknown };
+    let event: { stage?: unknown; elapsed_ns?: unknown; received_bytes?: unknown; ended?: unknown };
     try {
       event = JSON.parse(data) as typeof event;
     } catch {
       return;
     }
-    const { stage, elapsed_ns: elapsed, received_bytes: received } = event;
+    const { stage, elapsed_ns: elapsed, received_bytes: received, ended } = event;
+    if (typeof ended === "string") this.fail(new Failure("ended", `the server has ended this test: ${ended}`));
     if (stage === "up" && this.live.phase === "up" && typeof elapsed === "number" && typeof received === "number") {
       this.live.received?.take(now, elapsed, received);
     }

@@ -1,6 +1,6 @@
 // The visitor's page: Start, the running test, its result.
 import type { ComponentChildren } from "preact";
-import { count, milliseconds, moment, percent, rate, significant, size, threeDigits, time } from "../format";
+import { count, milliseconds, moment, percent, rate, size, threeDigits, time } from "../format";
 import type { Evidence } from "../generated/measurement";
 import { csv, largest, sampled, type Chart, type Timeline } from "../model";
 import { CommandLine, Copy, Name } from "../view/parts";
@@ -195,6 +195,8 @@ function Result({ document, isOwn }: { document: VisitDocument; isOwn: boolean }
   const timeline = state ? ofLive(state) : ofDocument(document);
   const doubts = document.directions.flatMap((one) => one.cannot_tell.map((text) => ({ way: NAMES[one.direction], text })));
   const notes = state?.notes ?? [];
+  const keep = about.value?.keep_ns;
+  const until = document.until_unix_ms ?? (keep === undefined ? undefined : document.at_unix_ms + keep / 1e6);
   return (
     <>
       <section class="panel why" aria-labelledby="result">
@@ -224,7 +226,7 @@ function Result({ document, isOwn }: { document: VisitDocument; isOwn: boolean }
           <h3>Link to this result</h3>
           <CommandLine command={`${location.origin}/r/${encodeURIComponent(document.key)}`} label="Link to this result" />
           <p class="faint">
-            {lives(about.value?.keep_ns)} It shows the visitor as {document.visitor}.
+            {until !== undefined && `The server keeps it until ${moment(until)}. `}It shows the visitor as {document.visitor}.
           </p>
         </div>
         <div>
@@ -279,13 +281,6 @@ function ownDelay(state: Live): string {
   const own = state.pings.all.flatMap((one) => (one.took === null || one.tcpNs === null ? [] : [one.took * 1e6 - one.tcpNs]));
   return own.length === 0 ? "" : `Its own delay was ${time(quantile(own, 0.5))} at the median, ${time(quantile(own, 0.95))} at p95.`;
 }
-
-const lives = (ns: number | null | undefined): string => {
-  if (ns == null) return "";
-  const hours = ns / 3.6e12;
-  const [number, unit] = hours >= 48 ? [hours / 24, "days"] : hours >= 2 ? [hours, "hours"] : [hours * 60, "minutes"];
-  return `It is kept for ${significant(Math.round(number))} ${unit}.`;
-};
 
 const List = ({ title, children }: { title: string; children: ComponentChildren }) => (
   <>

@@ -161,7 +161,7 @@ function Failed({ failure }: { failure: Failure }) {
         <p class={failure.kind === "stopped" ? "" : "error"} role="alert">
           {sentence(failure.message)}
         </p>
-        {failure.retryAfter !== null && <p>The server asks to try again after {failure.retryAfter} s.</p>}
+        {failure.kind === "busy" && failure.retryAfter !== null && <p>The server asks to try again after {failure.retryAfter} s.</p>}
         <div class="actions">
           <button type="button" class="main" onClick={begin}>
             {isLink ? "Test the path from here" : "Start again"}
@@ -265,7 +265,7 @@ function Result({ document, isOwn }: { document: VisitDocument; isOwn: boolean }
             </li>
           )}
           {[...document.caveats, ...notes].map((text) => (
-            <li key={text}>{text}</li>
+            <li key={text}>{sentence(text)}</li>
           ))}
         </List>
         {document.directions.map((one) => (

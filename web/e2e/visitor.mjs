@@ -121,6 +121,21 @@ try {
     await shoot(page, "visitor-no-result");
   });
 
+  await step("a second tab waits for the first", async () => {
+    await page.goto(base);
+    await button("Start").click();
+    await page.getByRole("heading", { name: "Download" }).waitFor({ timeout: WAIT });
+    const second = await context.newPage();
+    await second.goto(base);
+    await button("Start", second).click();
+    await second.getByText("another tab", { exact: false }).waitFor({ timeout: WAIT });
+    await second.close();
+    await button("Stop").click();
+    await page.getByRole("heading", { name: "Stopped" }).waitFor({ timeout: WAIT });
+    await button("Start again").click();
+    await button("Stop").click();
+  });
+
   if (own) {
     await step("a server without a place says why", async () => {
       const small = await serve("--max-sessions", "1");
@@ -131,7 +146,7 @@ try {
       await holder.getByRole("heading", { name: "Download" }).waitFor({ timeout: WAIT });
       await page.goto(small.base);
       await button("Start").click();
-      await page.getByRole("heading", { name: "The server is busy" }).waitFor({ timeout: WAIT });
+      await page.getByRole("heading", { name: "Busy" }).waitFor({ timeout: WAIT });
       assert.ok((await error().innerText()).length > 20);
       await shoot(page, "visitor-busy");
       await first.close();

@@ -78,8 +78,6 @@ export class Failure extends Error {
   constructor(
     readonly kind: Kind,
     message: string,
-    /** Seconds after which the server asks to try again. */
-    readonly retryAfter: number | null = null,
   ) {
     super(message);
   }
@@ -135,22 +133,20 @@ export const SILENT = "the server does not answer: it has ended, or the network 
 /** Signals change while a function waits, which the compiler does not see. */
 const isOver = (signal: AbortSignal): boolean => signal.aborted;
 
-async function refusal(response: { status: number; text: () => Promise<string>; after?: string | null }): Promise<Failure> {
-  const text = await response.text().catch(() => "");
+function refusal(response: Answer): Failure {
   let message = `the server answered ${String(response.status)}`;
   try {
-    const document = JSON.parse(text) as { error?: { message?: unknown } };
+    const document = JSON.parse(response.text) as { error?: { message?: unknown } };
     if (typeof document.error?.message === "string") message = document.error.message;
   } catch {
     // Not from bdp; the status has to do.
   }
-  const after = Number(response.after ?? NaN);
   const isBusy = response.status === 429 || response.status === 503;
-  return new Failure(isBusy ? "busy" : response.status === 404 ? "ended" : "refused", message, after > 0 ? after : null);
+  return new Failure(isBusy ? "busy" : response.status === 404 ? "ended" : "refused", message);
 }
 
-const refused = (response: Response): Promise<Failure> =>
-  refusal({ status: response.status, text: () => response.text(), after: response.headers.get("retry-after") });
+const refused = async (response: Response): Promise<Failure> =>
+  refusal({ status: response.status, text: await response.text().catch(() => "") });
 
 /** What the server says of itself. */
 export async function about(fetch: Env["fetch"]): Promise<About & { via: string | null }> {
@@ -218,6 +214,7 @@ class Test {
         this.ping();
         await this.stage("idle", plan.idle, () => []);
         await this.stage("down", plan.down, (began, until, signal) => this.downloads(began, until, signal));
+        if (live.down?.sum === 0) throw new Failure("lost", "no data of the download arrived");
         await this.drain();
         await this.stage("up", plan.up, (began, until, signal) => this.uploads(began, until, signal));
         this.enter("saving");
@@ -439,7 +436,7 @@ class Test {
       let counted = 0;
       open.add(body);
       try {
-        const { status, text } = await env.upload(
+        const answer = await env.upload(
           `${this.path}/up?stage=up`,
           plan.body,
           (bytes) => {
@@ -451,7 +448,7 @@ class Test {
           },
           signal,
         );
-        if (status < 200 || status >= 300) throw await refusal({ status, text: () => Promise.resolve(text) });
+        if (answer.status < 200 || answer.status >= 300) throw refusal(answer);
         // An answer before the body's end: the stage's limit is reached.
         return counted < plan.body ? "over" : "again";
       } finally {

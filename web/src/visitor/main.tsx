@@ -2,7 +2,7 @@ import { render } from "preact";
 import "../style.css";
 import { Failure } from "./engine";
 import { drawWith } from "./signals";
-import { loadAbout, show, stop } from "./state";
+import { leave, loadAbout, show, stop } from "./state";
 import "./visitor.css";
 import { App } from "./view";
 
@@ -12,6 +12,7 @@ if (place) {
   show();
   void loadAbout();
   addEventListener("popstate", show);
+  addEventListener("pagehide", leave);
   addEventListener("keydown", ({ key }) => {
     if (key === "Escape") stop();
   });

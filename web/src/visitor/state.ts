@@ -74,8 +74,29 @@ export function planFor(limits: About["limits"] | undefined, plan: Plan = PLAN):
   return { ...plan, down: Math.min(plan.down, most), up: Math.min(plan.up, most) };
 }
 
+const PLACE = "bdp-visit";
+const STALE_MS = 5000;
+
+/** Says to other tabs that this one tests, and since when the last one that said so. */
+function testing(now: number): number {
+  try {
+    const last = Number(localStorage.getItem(PLACE) ?? 0);
+    localStorage.setItem(PLACE, String(now));
+    return now === 0 ? Infinity : now - last;
+  } catch {
+    // This browser keeps nothing: two tabs are two tests.
+    return Infinity;
+  }
+}
+
 export async function start(): Promise<void> {
   if (shown.peek().kind === "running") return;
+  if (testing(Date.now()) < STALE_MS) {
+    // A browser has six connections to a server for all its tabs.
+    const message = "another tab of this browser tests the path to this server: wait until it has ended";
+    shown.value = { kind: "failed", failure: new Failure("busy", message) };
+    return;
+  }
   const stop = new AbortController();
   stopping = stop;
   live.value = null;
@@ -88,6 +109,7 @@ export async function start(): Promise<void> {
     if (state.phase === phase && now - drawn < DRAW_MS && now - state.began > 1000) return;
     drawn = now;
     phase = state.phase;
+    testing(Date.now());
     live.value = { live: state, version: state.version };
   };
   const hidden = () => {
@@ -106,10 +128,16 @@ export async function start(): Promise<void> {
     shown.value = failure.kind === "stopped" && !live.peek()?.live.down ? { kind: "start" } : { kind: "failed", failure };
   } finally {
     document.removeEventListener("visibilitychange", hidden);
+    testing(0);
     stopping = null;
   }
 }
 
 export function stop(failure = new Failure("stopped", "stopped before its end: there is no result")): void {
   stopping?.abort(failure);
+}
+
+/** The page is about to go. */
+export function leave(): void {
+  if (stopping) testing(0);
 }

@@ -10,7 +10,7 @@ import { NAMES, nowOf, ofDocument, ofLive } from "./charts";
 import { quantile } from "./counts";
 import type { Trips, VisitDirection, VisitDocument } from "./documents";
 import type { Failure, Live, Phase } from "./engine";
-import { about, live, loadAbout, planFor, show, shown, silence, start, stop } from "./state";
+import { about, live, planFor, show, shown, silence, start, stop } from "./state";
 
 export function App() {
   const now = shown.value;
@@ -60,10 +60,7 @@ function Start() {
       </p>
       {silence.value !== null && (
         <p class="error" role="alert">
-          {sentence(silence.value)}{" "}
-          <button type="button" class="quiet" onClick={() => void loadAbout()}>
-            Ask again
-          </button>
+          {sentence(silence.value)}
         </p>
       )}
       <div class="actions">
@@ -142,7 +139,7 @@ const Now = ({ name, value }: { name: string; value: string }) => (
 );
 
 const TITLES: Record<Failure["kind"], string> = {
-  busy: "The server is busy",
+  busy: "Busy",
   refused: "The server refused the test",
   lost: "No connection",
   ended: "The server ended the test",
@@ -161,7 +158,6 @@ function Failed({ failure }: { failure: Failure }) {
         <p class={failure.kind === "stopped" ? "" : "error"} role="alert">
           {sentence(failure.message)}
         </p>
-        {failure.kind === "busy" && failure.retryAfter !== null && <p>The server asks to try again after {failure.retryAfter} s.</p>}
         <div class="actions">
           <button type="button" class="main" onClick={begin}>
             {isLink ? "Test the path from here" : "Start again"}

@@ -4,7 +4,7 @@ import { gzipSync } from "node:zlib";
 
 const pages = [
   { most: 45_000, files: ["index.html", "app.js", "app.css"] },
-  { most: 22_000, files: ["visitor.html", "visitor.js", "visitor.css"] },
+  { most: 22_500, files: ["visitor.html", "visitor.js", "visitor.css"] },
 ];
 for (const { most, files } of pages) {
   let sum = 0;

@@ -44,6 +44,8 @@ export interface VisitDirection {
   /** Median round trip of the page less the kernel's. */
   browser_delay_ns: number | null;
   retransmits: number | null;
+  /** As the browser says: `BrowserFigures.waited`. */
+  waited?: number | null;
   finding: Partial<Finding> | null;
   time_spent?: TimeSpent | null;
   cannot_tell: string[];

@@ -254,6 +254,14 @@ function Result({ document, isOwn }: { document: VisitDocument; isOwn: boolean }
             The server sends by {document.congestion_control}. "Browser's own" is the round trip of the page's pings less TCP's of the
             same connection.
           </li>
+          {document.directions.map(
+            ({ direction, waited }) =>
+              waited != null && (
+                <li key={direction}>
+                  {NAMES[direction]}: {percent(waited)} of the time {direction === "down" ? "the page waited for data" : "data waited to be sent"}.
+                </li>
+              ),
+          )}
           {state && (
             <li>
               This browser's clock has steps of {time(state.clockStep * 1e6)}.{" "}

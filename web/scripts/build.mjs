@@ -1,6 +1,6 @@
 // Writes web/dist, the same bytes from the same sources: app.* is the page of `bdp page`, visitor.* that of
 // `bdp serve --page`.
-import { copyFile, mkdir, readFile, writeFile } from "node:fs/promises";
+import { copyFile, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
@@ -12,7 +12,6 @@ const common = {
   outdir: path("dist"),
   bundle: true,
   minify: true,
-  format: "iife",
   target: ["chrome111", "firefox113", "safari16.4"],
   charset: "utf8",
   legalComments: "none",
@@ -21,12 +20,22 @@ const common = {
   define: { "process.env.NODE_ENV": '"production"' },
   absWorkingDir: path("."),
 };
-await build({ ...common, entryPoints: { app: path("src/main.tsx") } });
+// Run and its answer first; the other panels are a file that is loaded after it.
+await build({
+  ...common,
+  entryPoints: { app: path("src/main.tsx") },
+  format: "esm",
+  splitting: true,
+  chunkNames: "[name]",
+});
+// app.css has these rules, too.
+await rm(path("dist/panels.css"), { force: true });
 await copyFile(path("src/index.html"), path("dist/index.html"));
 
 await build({
   ...common,
   entryPoints: { visitor: path("src/visitor/main.tsx") },
+  format: "iife",
   alias: { "@preact/signals": path("src/visitor/signals.ts") },
   jsx: "transform",
   jsxFactory: "h",

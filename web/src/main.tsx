@@ -3,7 +3,7 @@ import * as api from "./api";
 import { interrupt, refresh } from "./follow";
 import { loadAbout } from "./page";
 import "./style.css";
-import { App } from "./view/app";
+import { App, loadPanels } from "./view/app";
 
 /** How often jobs of other tabs are looked for. */
 const LOOK_MS = 4000;
@@ -30,6 +30,8 @@ if (place) {
     began = began.then(begin);
   });
   render(<App />, place);
+  // After what is asked for first.
+  setTimeout(loadPanels);
   api.onBack(() => {
     void refresh();
     void loadAbout();

@@ -94,6 +94,8 @@ pub fn router(shared: Shared) -> Router {
     Router::new()
         .route("/", get(assets::page))
         .route("/app.js", get(assets::script))
+        .route("/chunk.js", get(assets::shared_script))
+        .route("/panels.js", get(assets::panels))
         .route("/app.css", get(assets::style))
         .nest("/api", api)
         .fallback(unknown)

@@ -14,4 +14,6 @@ macro_rules! asset {
 
 asset!(page, "index.html", "text/html; charset=utf-8");
 asset!(script, "app.js", "text/javascript; charset=utf-8");
+asset!(shared_script, "chunk.js", "text/javascript; charset=utf-8");
+asset!(panels, "panels.js", "text/javascript; charset=utf-8");
 asset!(style, "app.css", "text/css; charset=utf-8");

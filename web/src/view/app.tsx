@@ -1,18 +1,11 @@
 // The page's frame.
+import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import * as api from "../api";
 import { running } from "../follow";
-import { about, address, panelOf, route, type Panel } from "../page";
-import { Captures } from "./captures";
-import { Compare } from "./compare";
-import { Fix } from "./fix";
-import { History } from "./history";
-import { Lab } from "./lab";
+import { about, address, panelOf, route, type Panel, type Route } from "../page";
 import { Name } from "./parts";
 import { Run } from "./run";
-import { Stored } from "./stored";
-import { Sweep } from "./sweep";
-import { WhatIf } from "./whatif";
 
 const PANELS: readonly (readonly [Panel, string])[] = [
   ["run", "Run"],
@@ -25,8 +18,33 @@ const PANELS: readonly (readonly [Panel, string])[] = [
   ["history", "History"],
 ];
 
+/** The panels that are loaded after the first paint. */
+const further = signal<typeof import("./panels") | null>(null);
+const missing = signal(false);
+
+export function loadPanels(): void {
+  missing.value = false;
+  import("./panels").then(
+    (panels) => (further.value = panels),
+    () => (missing.value = true),
+  );
+}
+
 function Shown() {
   const where = route.value;
+  return where.panel === "run" && where.run === null ? <Run /> : <Further where={where} />;
+}
+
+function Further({ where }: { where: Route }) {
+  if (further.value === null) {
+    if (!missing.value) return <div class="panel empty" />;
+    return (
+      <div class="panel empty">
+        This panel did not load. <button type="button" class="quiet" onClick={loadPanels}>Load it again</button>
+      </div>
+    );
+  }
+  const { Captures, Compare, Fix, History, Lab, Stored, Sweep, WhatIf } = further.value;
   switch (where.panel) {
     case "run":
       return where.run === null ? <Run /> : <Stored run={where.run} />;

@@ -245,7 +245,8 @@ export function placeWords(curve: Curve, x: number): string {
   return along === "mss" ? `${String(x)} B` : size(x);
 }
 
-const nameOf = (curve: Curve, isOnly: boolean): string => (isOnly ? "" : curve.name.replace(/^-> /, "→ ").replace(/^<- /, "← "));
+/** `→ ams1`, `s1-64k streams 4` */
+export const curveName = ({ name }: Curve): string => name.replace(/^-> /, "→ ").replace(/^<- /, "← ");
 
 /** Goodput of each curve as the document has it, with the model, the knee and the recommended ranges. */
 export function goodputChart(curves: readonly Curve[]): Xy | null {
@@ -266,7 +267,7 @@ function chart(curves: readonly Curve[], y: Axis, value: (point: Point) => numbe
   const at = (point: Point) => (along === "congestion" ? names.indexOf(point.asked) : point.x);
   const ofGoodput = y === GOODPUT;
   const series = curves.flatMap((curve, index): XySeries[] => {
-    const name = nameOf(curve, isOnly);
+    const name = isOnly ? "" : curveName(curve);
     const points = curve.points.flatMap((point): XyPoint[] => {
       const found = value(point);
       if (found === null || found <= 0) return [];
@@ -277,7 +278,7 @@ function chart(curves: readonly Curve[], y: Axis, value: (point: Point) => numbe
     const model = curve.points.flatMap((point) => (point.expected_bps === null || point.expected_bps <= 0 ? [] : [{ x: at(point), y: point.expected_bps }]));
     if (points.length === 0) return [];
     return [
-      { label: name === "" ? "measured" : name, colour: colour(index), mark: along === "congestion" ? "dots" : "line", points },
+      { label: name === "" ? "measured" : name, colour: colour(index), mark: along === "congestion" || points.length < curve.points.length ? "dots" : "line", points },
       ...(ofGoodput ? modelSeries(name, index, model, along) : []),
     ];
   });

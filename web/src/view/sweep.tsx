@@ -10,6 +10,7 @@ import type { Curve, SweepDocument } from "../generated/sweep";
 import { about, hostOf, nameOf } from "../page";
 import {
   alongOf,
+  curveName,
   delayChart,
   EMPTY_SWEEP,
   goodputChart,
@@ -25,7 +26,7 @@ import {
   type SweepForm,
 } from "../sweep";
 import { checked, Choice, commands, loadCommands, Options, Problem, Text, useEscape, withoutHelp } from "./fields";
-import { CommandLine, Name } from "./parts";
+import { CommandLine } from "./parts";
 import { Scroll } from "./timeline";
 import { XyFigure } from "./xy";
 import "../style/sweep.css";
@@ -313,7 +314,7 @@ export function SweepResult({ sweep, command }: { sweep: SweepDocument; command:
   const goodput = useMemo(() => goodputChart(curves), [curves]);
   const delay = useMemo(() => delayChart(curves), [curves]);
   const store = about.value?.store_option ?? "";
-  const sentence = curves.map((curve) => `${curves.length > 1 ? `${curve.name}: ` : ""}Knee ${kneeWords(curve)}.`).join(" ");
+  const sentence = curves.map((curve) => `${curves.length > 1 ? `${curveName(curve)}: ` : ""}Knee ${kneeWords(curve)}.`).join(" ");
   return (
     <>
       {curves.map((curve) => (
@@ -359,9 +360,7 @@ function Found({ curve, isOnly }: { curve: Curve; isOnly: boolean }) {
   return (
     <div class="found">
       {!isOnly && (
-        <h3>
-          <Name>{curve.name}</Name>
-        </h3>
+        <h3>{curveName(curve)}</h3>
       )}
       <dl>
         <dt>knee</dt>
@@ -399,9 +398,7 @@ function Points({ curve }: { curve: Curve }) {
   return (
     <Scroll label={`Points ${curve.name}`}>
       <table>
-        <caption>
-          <Name>{curve.name}</Name>
-        </caption>
+        <caption>{curveName(curve)}</caption>
         <thead>
           <tr>
             <th scope="col">asked</th>

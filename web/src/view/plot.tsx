@@ -31,6 +31,28 @@ export interface Frame {
 /** The largest value of the axis. */
 export const top = (chart: Chart): number => largest(chart) * 1.08 || 1;
 
+/** Index of the time nearest to this one; -1 without any. */
+export function nearest(xs: readonly number[], t: number): number {
+  let [low, high] = [0, xs.length - 1];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((xs[middle] ?? 0) < t) low = middle + 1;
+    else high = middle;
+  }
+  const before = low > 0 && t - (xs[low - 1] ?? 0) < (xs[low] ?? 0) - t;
+  return xs.length === 0 ? -1 : before ? low - 1 : low;
+}
+
+/** Where a key of the cursor leads among so many readings; null takes the cursor away, undefined is another key. */
+export function stepped(event: KeyboardEvent, at: number, count: number): number | null | undefined {
+  const step = Math.max(1, Math.round(count / 100));
+  const by: Readonly<Record<string, number>> = { ArrowLeft: -step, ArrowRight: step, PageUp: -10 * step, PageDown: 10 * step, Home: -count, End: count };
+  if (event.ctrlKey || event.altKey || event.metaKey || count === 0) return undefined;
+  const move = event.key === "Escape" && at >= 0 ? null : by[event.key];
+  if (move == null) return move;
+  return at < 0 ? (move < 0 ? count - 1 : 0) : Math.min(count - 1, Math.max(0, at + move));
+}
+
 interface Props {
   name: string;
   chart: Chart;
@@ -39,12 +61,15 @@ interface Props {
   height: number;
   hasTimes: boolean;
   sentence: string;
+  /** What the curves have at a reading, to be read out. */
+  readout: (index: number) => string;
 }
 
-export function Plot({ name, chart, timeline, scale, height, hasTimes, sentence }: Props) {
+export function Plot({ name, chart, timeline, scale, height, hasTimes, sentence, readout }: Props) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const line = useRef<HTMLDivElement>(null);
   const [width, widen] = useState(0);
+  const [said, say] = useState("");
   const foot = hasTimes ? 22 : 8;
 
   useLayoutEffect(() => {
@@ -95,8 +120,32 @@ export function Plot({ name, chart, timeline, scale, height, hasTimes, sentence 
   const leave = () => {
     cursor.value = null;
   };
+  const press = (event: KeyboardEvent) => {
+    const now = cursor.peek();
+    const index = stepped(event, now === null ? -1 : nearest(chart.xs, now.t), chart.xs.length);
+    if (index === undefined) return;
+    // Escape takes the cursor away, and does not also stop the test.
+    event.preventDefault();
+    event.stopPropagation();
+    const t = index === null ? undefined : chart.xs[index];
+    cursor.value = index === null || t === undefined ? null : { t, plot: name, height: NaN };
+    say(index === null ? "" : readout(index));
+  };
   return (
-    <div class={hasTimes ? "plot low" : "plot"} role="img" aria-label={sentence} onPointerMove={move} onPointerLeave={leave}>
+    <div
+      class={hasTimes ? "plot low" : "plot"}
+      role="application"
+      aria-roledescription="chart"
+      aria-label={`${sentence} Arrow keys read it.`}
+      tabIndex={0}
+      onPointerMove={move}
+      onPointerLeave={leave}
+      onKeyDown={press}
+      onBlur={leave}
+    >
+      <span class="hidden" role="status">
+        {said}
+      </span>
       <canvas ref={canvas} style={{ height: `${height}px` }} />
       <div ref={line} class="cursor" hidden />
     </div>

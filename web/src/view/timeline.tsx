@@ -6,7 +6,7 @@ import { csv, largest, sampled, type Chart, type Timeline } from "../model";
 import { pngOf, save, saveBlob, svgOf } from "../svg";
 import { colour } from "../theme";
 import { Copy, CommandLine } from "./parts";
-import { cursor, Plot, RATE, ROUND_TRIP, top, type Scale } from "./plot";
+import { cursor, nearest, Plot, RATE, ROUND_TRIP, top, type Scale } from "./plot";
 
 interface Props {
   timeline: Timeline;
@@ -124,6 +124,7 @@ function Figure(props: FigureProps) {
         height={props.height}
         hasTimes={props.hasTimes}
         sentence={`${title}. ${sentence}`}
+        readout={(index) => props.readout(chart, index, null)}
       />
       {name === "goodput" && (
         <ul class="legend">
@@ -159,24 +160,12 @@ function Readout({ name, chart, text }: { name: string; chart: Chart; text: Figu
   );
 }
 
-/** Index of the time nearest to this one; -1 without any. */
-function nearest(xs: readonly number[], t: number): number {
-  let [low, high] = [0, xs.length - 1];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((xs[middle] ?? 0) < t) low = middle + 1;
-    else high = middle;
-  }
-  const before = low > 0 && t - (xs[low - 1] ?? 0) < (xs[low] ?? 0) - t;
-  return xs.length === 0 ? -1 : before ? low - 1 : low;
-}
-
 /** The curve nearest to a value, if one is near. */
 function closest(chart: Chart, index: number, wanted: number): number | null {
   let [best, distance] = [null as number | null, top(chart) * 0.06];
   for (const [number, series] of chart.series.entries()) {
     const value = series.values[index];
-    if (value == null || Math.abs(value - wanted) >= distance) continue;
+    if (value == null || !(Math.abs(value - wanted) < distance)) continue;
     [best, distance] = [number, Math.abs(value - wanted)];
   }
   return best;
@@ -314,7 +303,7 @@ function quartile(values: readonly (number | null | undefined)[], share: number)
 function goodputSentence(chart: Chart): string {
   const of = chart.series.filter((one) => one.bold);
   const parts = of.map((one) => {
-    const name = one.label.startsWith("→") ? "To the host" : "From the host";
+    const name = one.label.includes(":") ? one.label : one.label.startsWith("→") ? "To the host" : "From the host";
     return `${name}: median of the readings ${rate(quartile(one.values, 0.5))}, highest ${rate(quartile(one.values, 1))}.`;
   });
   const count = chart.ticks.reduce((sum, tick) => sum + tick.count, 0);

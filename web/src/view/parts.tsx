@@ -61,3 +61,16 @@ export const Name = ({ children }: { children: string }) => (
     {children}
   </span>
 );
+
+/** The head of a table. */
+export const Heads = ({ names }: { names: readonly string[] }) => (
+  <thead>
+    <tr>
+      {names.map((name) => (
+        <th scope="col" key={name}>
+          {name}
+        </th>
+      ))}
+    </tr>
+  </thead>
+);

@@ -95,7 +95,7 @@ export function Why({ measurement, run, command }: Props) {
 /** The option by which commands find the store of this page. */
 const store = (): string => about.value?.store_option ?? "";
 
-function Verdict({ direction, host }: { direction: DirectionResult; host: string }) {
+export function Verdict({ direction, host }: { direction: DirectionResult; host: string }) {
   const finding = direction.findings[0];
   const sure = finding && finding.limit !== "unknown" && !isGood(finding) ? `; ${finding.confidence} confidence` : "";
   return (
@@ -261,7 +261,7 @@ function threshold(evidence: Evidence): string {
   return "";
 }
 
-function EvidenceTable({ finding, way, isFirst }: { finding: Finding; way: string; isFirst: boolean }) {
+export function EvidenceTable({ finding, way, isFirst }: { finding: Finding; way: string; isFirst: boolean }) {
   if (finding.evidence.length === 0) return null;
   return (
     <>
@@ -320,7 +320,7 @@ const WIDTH = 600;
 const BAR = 22;
 const HEIGHT = 90;
 
-function Account({ spent, way, command }: { spent: TimeSpent; way: string } & Pick<Props, "command">) {
+export function Account({ spent, way, command }: { spent: TimeSpent; way: string } & Pick<Props, "command">) {
   const account = spent.counted ?? spent.whole;
   const { states, other } = shares(account);
   const over = bands(spent);

@@ -1,0 +1,261 @@
+// Runs of the lab: their points from records, and the chart by the axis of the scenario.
+import type { Event } from "./generated/job";
+import type { Record as CaseRecord, Published } from "./generated/lab-run";
+import { rate } from "./format";
+import { colourOf } from "./model";
+import type { Dot, PointChart } from "./view/points";
+
+/** A shipped scenario; its file comes when it is asked for. */
+export interface Scenario {
+  name: string;
+  title: string;
+  source: string;
+  cases: number;
+  time_s: number;
+  text?: string;
+}
+
+/** What the file of a scenario says of itself. */
+export interface Told {
+  about: string;
+  /** Each published figure, and the cases that it is about. */
+  published: string[];
+}
+
+/** What a line of TOML sets to a text; null if it sets something else. */
+const quoted = (line: string, key: string): string | null => new RegExp(`^${key} *= *"((?:[^"\\\\]|\\\\.)*)"`).exec(line)?.[1]?.replaceAll('\\"', '"') ?? null;
+
+/** Reads the prose and the published figures of a scenario's file. */
+export function told(text: string): Told {
+  const about = (/^about *= *"""\r?\n?([^]*?)"""/m.exec(text)?.[1] ?? quoted(/^about.*/m.exec(text)?.[0] ?? "", "about") ?? "").trim();
+  const published: string[] = [];
+  let [table, when, goodput, note] = ["", "", "", ""];
+  const end = () => {
+    if (goodput !== "" || note !== "") published.push([goodput && goodput.replace("..", " to ").replace(/(\d)([kMG]?)(?= |$)/g, "$1 $2bit/s"), when, note].filter((one) => one !== "").join("; "));
+    [when, goodput, note] = ["", "", ""];
+  };
+  const row = /\{ *name *= *"([^"]*)".*?mean *= *"([^"]*)"/;
+  for (const line of text.replace(/"""[^]*?"""/g, "").split("\n")) {
+    const header = /^\[+([\w.]+)\]+/.exec(line)?.[1];
+    if (header !== undefined) {
+      end();
+      table = header;
+    } else if (table === "point") {
+      goodput = quoted(line, "published") ?? goodput;
+      const set = /^([\w.]+) *= *"?([^"#]*)"?/.exec(line);
+      if (set?.[1] !== undefined && set[1] !== "published") when += `${when && " "}${set[1]}=${(set[2] ?? "").trim()}`;
+      if (goodput === "" && /^\s*$/.test(line)) when = "";
+    } else if (table === "published") {
+      goodput = quoted(line, "goodput") ?? goodput;
+      note = quoted(line, "note") ?? note;
+      when = /^when *= *\{ *(.*?) *\}/.exec(line)?.[1]?.replaceAll('"', "") ?? when;
+      const found = row.exec(line);
+      if (found) note += `${note && "; "}${found[1] ?? ""} ${found[2] ?? ""}bit/s`.replace(/(\d)([kMG]?bit)/g, "$1 $2");
+    }
+  }
+  end();
+  return { about, published };
+}
+
+const valueText = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value));
+
+/** `flow.window=64K link.delay=2ms`, as keys of cases have it. */
+export const pointText = (params: Readonly<Record<string, unknown>>): string =>
+  Object.keys(params)
+    .sort()
+    .map((path) => `${path}=${valueText(params[path])}`)
+    .join(" ");
+
+/** The key by which events name the case of a record. */
+const keyOf = (record: CaseRecord): string => [record.scenario, pointText(record.params), `#${record.repetition}`].filter((one) => one !== "").join(" ");
+
+export interface Row {
+  scenario: string;
+  point: string;
+  params: Readonly<Record<string, unknown>>;
+  /** How often it was run, INVALID attempts included. */
+  attempts: number;
+  valid: number;
+  verdict: "VALID" | "INVALID" | "FAILED" | "SKIPPED";
+  /** Why it does not count, or the INVALID attempts before one that does. */
+  reason: string | null;
+  /** Median of the valid repetitions; of an INVALID attempt, for the chart alone. */
+  goodput: number | null;
+  expected: number | null;
+  expectedBy: string | null;
+  published: Published | null;
+  rtt: number | null;
+  window: number | null;
+  limit: string;
+  expectation: string | null;
+  /** Null if nothing is expected or known. */
+  met: boolean | null;
+}
+
+export function median(values: readonly (number | null | undefined)[]): number | null {
+  const sorted = values.filter((one): one is number => one != null).sort((a, b) => a - b);
+  const [low, high] = [sorted[(sorted.length - 1) >> 1], sorted[sorted.length >> 1]];
+  return low === undefined || high === undefined ? null : (low + high) / 2;
+}
+
+const why = (record: CaseRecord): string | null =>
+  record.error ?? record.skipped ?? (record.fidelity.broken.length > 0 ? record.fidelity.broken.join("; ") + (record.fidelity.cause ? `: ${record.fidelity.cause}` : "") : null);
+
+/** One row for each point, in the order of their parameters. */
+export function rowsOf(records: readonly CaseRecord[]): Row[] {
+  const points = new Map<string, CaseRecord[]>();
+  for (const record of records) {
+    const name = `${record.scenario} ${pointText(record.params)}`;
+    const known = points.get(name);
+    if (known) known.push(record);
+    else points.set(name, [record]);
+  }
+  const rows: Row[] = [];
+  for (const all of points.values()) {
+    const valid = all.filter((one) => one.valid);
+    const counted = valid.length > 0 ? valid : all.slice(-1);
+    const [first] = counted;
+    if (!first) continue;
+    const finding = first.flows[0]?.findings[0];
+    const judged = valid.map((one) => one.expectation?.met).filter((met) => met != null);
+    const invalid = all.filter((one) => !one.valid).map(why);
+    rows.push({
+      scenario: first.scenario,
+      point: pointText(first.params),
+      params: first.params,
+      attempts: all.length,
+      valid: valid.length,
+      verdict: first.valid ? "VALID" : first.skipped != null ? "SKIPPED" : first.error !== null ? "FAILED" : "INVALID",
+      reason: invalid.length === 0 ? null : [...new Set(invalid)].join("; "),
+      goodput: median(counted.map((one) => one.goodput_bps)),
+      expected: median(counted.map((one) => one.expected_bps)),
+      expectedBy: first.expected_by,
+      published: first.published_bps ?? null,
+      rtt: median(counted.map((one) => one.rtt_idle_ns)),
+      window: median(counted.map((one) => one.window.on_the_wire_bytes)),
+      limit: finding ? (finding.subject || finding.limit.replaceAll("_", " ")) : "-",
+      expectation: first.expectation?.text ?? null,
+      met: judged.length === 0 ? null : judged.every(Boolean),
+    });
+  }
+  return rows.sort((a, b) => a.scenario.localeCompare(b.scenario) || order(a.params, b.params));
+}
+
+function order(a: Row["params"], b: Row["params"]): number {
+  for (const path of Object.keys(a).sort()) {
+    const [one, other] = [quantity(path, a[path]), quantity(path, b[path])];
+    const difference = Number.isNaN(one) || Number.isNaN(other) ? valueText(a[path]).localeCompare(valueText(b[path])) : one - other;
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}
+
+const TIMES: Readonly<Record<string, number>> = { ns: 1e-9, us: 1e-6, µs: 1e-6, ms: 1e-3, s: 1, min: 60, h: 3600 };
+
+/** The number of a parameter as written, in seconds, bytes, bit/s or shares; NaN if it is none. */
+export function quantity(path: string, value: unknown): number {
+  if (typeof value === "number") return value;
+  if (typeof value === "object" && value !== null && "every" in value) return 1 / Number(value.every);
+  const found = typeof value === "string" ? /^([\d.]+) *(.*)$/.exec(value) : null;
+  const number = Number(found?.[1]);
+  const unit = found?.[2] ?? "?";
+  const time = TIMES[unit];
+  if (unit === "") return number;
+  if (unit === "%") return number / 100;
+  if (time !== undefined) return number * time;
+  const prefix = /^([kKMGT])(iB|B|bit|bit\/s|bps)?$/.exec(unit);
+  if (!prefix) return NaN;
+  const power = "KMGT".indexOf((prefix[1] ?? "").toUpperCase()) + 1;
+  const isDecimal = path.endsWith("rate") || (prefix[2] !== undefined && prefix[2] !== "iB");
+  return number * (isDecimal ? 1000 : 1024) ** power;
+}
+
+const dotOf = (row: Row, x: number, label: string): Dot => ({
+  x,
+  label,
+  y: row.goodput,
+  model: row.expected,
+  published: [row.published ?? []].flat(),
+  isValid: row.verdict === "VALID",
+});
+
+/** The chart by the parameter that is varied; null for a single point. */
+export function chartOf(rows: readonly Row[]): PointChart | null {
+  if (rows.length < 2) return null;
+  const several = new Set(rows.map((row) => row.scenario)).size > 1;
+  const values = new Map<string, Set<string>>();
+  for (const row of rows) {
+    for (const [path, value] of Object.entries(row.params)) values.set(path, (values.get(path) ?? new Set()).add(valueText(value)));
+  }
+  const varied = [...values].filter(([, set]) => set.size > 1).sort((a, b) => b[1].size - a[1].size);
+  const isNumeric = (path: string) => rows.every((row) => Number.isFinite(quantity(path, row.params[path])));
+  const axis = several ? undefined : (varied.find(([path]) => isNumeric(path)) ?? varied[0])?.[0];
+  const others = (row: Row) => pointText(Object.fromEntries(Object.entries(row.params).filter(([path]) => path !== axis && (values.get(path)?.size ?? 0) > 1)));
+  const groups = new Map<string, Row[]>();
+  for (const row of rows) groups.set(others(row), [...(groups.get(others(row)) ?? []), row]);
+  // Parameters that change together: each point by its name.
+  if (axis === undefined || groups.size === rows.length) {
+    const name = (row: Row) => (several ? `${row.scenario} ${row.point}` : row.point);
+    const dots = rows.map((row, x) => dotOf(row, x, name(row)));
+    return { axis: "point", isCategory: true, series: [{ label: "goodput", colour: colourOf(0), dots }] };
+  }
+  const names = [...new Set(rows.map((row) => valueText(row.params[axis])))];
+  const isCategory = !isNumeric(axis);
+  const series = [...groups].map(([label, group], number) => ({
+    label: label === "" ? "goodput" : label,
+    colour: colourOf(number),
+    dots: group
+      .map((row) => {
+        const name = valueText(row.params[axis]);
+        return dotOf(row, isCategory ? names.indexOf(name) : quantity(axis, row.params[axis]), name);
+      })
+      .sort((a, b) => a.x - b.x),
+  }));
+  return { axis, isCategory, series };
+}
+
+export const publishedText = (published: Published | null): string =>
+  published === null ? "-" : typeof published === "number" ? rate(published) : published.map(rate).join(" to ");
+
+/** What a lab run has done so far. */
+export interface LabState {
+  /** Cases of all rounds. */
+  planned: number;
+  settled: number;
+  leftNs: number | null;
+  /** Attempts that run, by key. */
+  running: Map<string, number>;
+  records: CaseRecord[];
+  resumed: boolean;
+}
+
+export function labState(events: readonly Event[]): LabState {
+  const state: LabState = { planned: 0, settled: 0, leftNs: null, running: new Map(), records: [], resumed: false };
+  for (const event of events) {
+    if (event.event === "planned") {
+      state.planned = state.settled + event.cases;
+      state.leftNs = event.time_ns;
+    } else if (event.event === "case_started") state.running.set(event.key, event.attempt);
+    else if (event.event === "case_ended") {
+      const record = event.record as unknown as CaseRecord;
+      state.records.push(record);
+      const key = keyOf(record);
+      for (const running of [...state.running.keys()]) if (running === key || running.startsWith(`${key} by the `)) state.running.delete(running);
+      if (event.settled) state.settled += 1;
+      state.leftNs = event.left_ns;
+    } else if (event.event === "resumed") state.resumed = true;
+  }
+  return state;
+}
+
+/** The table as CSV. */
+export function labCsv(rows: readonly Row[]): string {
+  const cell = (value: string | number | boolean | null | undefined) => {
+    const text = String(value ?? "");
+    return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  const lines = rows.map((row) =>
+    [row.scenario, row.point, row.goodput, row.expected, ...[row.published ?? ""].flat().slice(0, 1), [row.published ?? ""].flat().at(-1), row.rtt, row.window, row.verdict, row.reason, row.expectation, row.met === null ? "" : row.met ? "MET" : "MISSED"].map(cell).join(","),
+  );
+  return ["scenario,point,goodput_bps,expected_bps,published_least_bps,published_most_bps,rtt_idle_ns,on_the_wire_bytes,verdict,reason,expectation,met", ...lines, ""].join("\n");
+}

@@ -143,7 +143,6 @@ const authority = () => ({ Authorization: `Bearer ${secret()}` });
 /** What a proxy answers if the server does not. */
 const isGone = (status: number): boolean => status >= 502 && status <= 504;
 
-/** A body of bytes is sent as it is, another as JSON. */
 async function send(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Response> {
   let response: Response;
   try {
@@ -151,7 +150,7 @@ async function send(method: string, path: string, body?: unknown, headers: Recor
       method,
       credentials: "omit",
       headers: { ...authority(), ...(method === "GET" ? {} : { "Content-Type": "application/json" }), ...headers },
-      ...(body === undefined ? {} : { body: body instanceof Blob ? body : JSON.stringify(body) }),
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
   } catch {
     lost();
@@ -209,10 +208,32 @@ export const whatIf = (request: WhatIfRequest): Promise<WhatIfAnswer> => read("P
 /** The command of the job that tries it in the lab. */
 export const whatIfLab = (request: WhatIfRequest): Promise<{ command: string[] }> => read("POST", "/api/what-if/lab", request);
 /** Gives a capture to this bdp, which deletes it when the page ends. */
-export const upload = async (name: string, bytes: Blob): Promise<Uploaded> =>
-  (await (
-    await send("POST", "/api/captures", bytes, { "Content-Type": "application/octet-stream", "Bdp-Name": part(name) })
-  ).json()) as Uploaded;
+export const upload = (name: string, bytes: Blob, onShare: (share: number) => void, signal: AbortSignal): Promise<Uploaded> =>
+  new Promise((done, fail) => {
+    // A fetch tells nothing of its progress.
+    const request = new XMLHttpRequest();
+    request.open("POST", "/api/captures");
+    for (const [key, value] of Object.entries({ ...authority(), "Content-Type": "application/octet-stream", "Bdp-Name": part(name) })) request.setRequestHeader(key, value);
+    request.responseType = "json";
+    request.upload.onprogress = (event) => {
+      onShare(event.loaded / event.total);
+    };
+    request.onload = () => {
+      const answer = request.response as (Uploaded & Partial<ErrorDocument>) | null;
+      if (answer && request.status < 300) done(answer);
+      else fail(new Refusal(answer?.error?.message ?? `the server answered ${request.status}`, request.status));
+    };
+    request.onerror = () => {
+      fail(new Unreachable("the upload broke off: bdp page has ended, or refuses the file"));
+    };
+    request.onabort = () => {
+      fail(new DOMException("cancelled", "AbortError"));
+    };
+    signal.addEventListener("abort", () => {
+      request.abort();
+    });
+    request.send(bytes);
+  });
 export const discard = (capture: string): Promise<Response> => send("DELETE", `/api/captures/${part(capture)}`);
 export const runs = (search: string, before: string | null): Promise<RunList> =>
   read("GET", `/api/runs?search=${part(search)}&most=50${before === null ? "" : `&before=${part(before)}`}`);

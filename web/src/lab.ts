@@ -77,7 +77,7 @@ export interface Row {
   attempts: number;
   valid: number;
   verdict: "VALID" | "INVALID" | "FAILED" | "SKIPPED";
-  /** Why it does not count, or the INVALID attempts before one that does. */
+  /** Why the last attempt that does not count does not. */
   reason: string | null;
   /** Median of the valid repetitions; of an INVALID attempt, for the chart alone. */
   goodput: number | null;
@@ -117,16 +117,16 @@ export function rowsOf(records: readonly CaseRecord[]): Row[] {
     const [first] = counted;
     if (!first) continue;
     const finding = first.flows[0]?.findings[0];
+    const invalid = all.findLast((one) => !one.valid);
     const judged = valid.map((one) => one.expectation?.met).filter((met) => met != null);
-    const invalid = all.filter((one) => !one.valid).map(why);
-    rows.push({
+      rows.push({
       scenario: first.scenario,
       point: pointText(first.params),
       params: first.params,
       attempts: all.length,
       valid: valid.length,
       verdict: first.valid ? "VALID" : first.skipped != null ? "SKIPPED" : first.error !== null ? "FAILED" : "INVALID",
-      reason: invalid.length === 0 ? null : [...new Set(invalid)].join("; "),
+      reason: invalid ? why(invalid) : null,
       goodput: median(counted.map((one) => one.goodput_bps)),
       expected: median(counted.map((one) => one.expected_bps)),
       expectedBy: first.expected_by,
@@ -179,24 +179,38 @@ const dotOf = (row: Row, x: number, label: string): Dot => ({
   isValid: row.verdict === "VALID",
 });
 
-/** The chart by the parameter that is varied; null for a single point. */
-export function chartOf(rows: readonly Row[]): PointChart | null {
-  if (rows.length < 2) return null;
-  const several = new Set(rows.map((row) => row.scenario)).size > 1;
+/** The values of each parameter that has several, those with most first. */
+function varied(rows: readonly Row[]): [path: string, values: Set<string>][] {
   const values = new Map<string, Set<string>>();
   for (const row of rows) {
     for (const [path, value] of Object.entries(row.params)) values.set(path, (values.get(path) ?? new Set()).add(valueText(value)));
   }
-  const varied = [...values].filter(([, set]) => set.size > 1).sort((a, b) => b[1].size - a[1].size);
+  return [...values].filter(([, set]) => set.size > 1).sort((a, b) => b[1].size - a[1].size);
+}
+
+/** Names of the points by what differs: `64K forward`; with a single point, that of the scenario. */
+export function namesOf(rows: readonly Row[]): string[] {
+  const paths = new Set(varied(rows).map(([path]) => path));
+  const isOne = rows.every((row) => row.scenario === rows[0]?.scenario);
+  return rows.map((row) => {
+    const point = pointText(Object.fromEntries(Object.entries(row.params).filter(([path]) => paths.has(path))));
+    return isOne && point !== "" ? point : `${row.scenario} ${point}`;
+  });
+}
+
+/** The chart by the parameter that is varied; null for a single point. */
+export function chartOf(rows: readonly Row[]): PointChart | null {
+  if (rows.length < 2) return null;
+  const values = varied(rows);
   const isNumeric = (path: string) => rows.every((row) => Number.isFinite(quantity(path, row.params[path])));
-  const axis = several ? undefined : (varied.find(([path]) => isNumeric(path)) ?? varied[0])?.[0];
-  const others = (row: Row) => pointText(Object.fromEntries(Object.entries(row.params).filter(([path]) => path !== axis && (values.get(path)?.size ?? 0) > 1)));
+  const axis = rows.some((row) => row.scenario !== rows[0]?.scenario) ? undefined : (values.find(([path]) => isNumeric(path)) ?? values[0])?.[0];
+  const others = (row: Row) => pointText(Object.fromEntries(Object.entries(row.params).filter(([path]) => path !== axis && values.some(([one]) => one === path))));
   const groups = new Map<string, Row[]>();
   for (const row of rows) groups.set(others(row), [...(groups.get(others(row)) ?? []), row]);
   // Parameters that change together: each point by its name.
   if (axis === undefined || groups.size === rows.length) {
-    const name = (row: Row) => (several ? `${row.scenario} ${row.point}` : row.point);
-    const dots = rows.map((row, x) => dotOf(row, x, name(row)));
+    const all = namesOf(rows);
+    const dots = rows.map((row, x) => dotOf(row, x, all[x] ?? ""));
     return { axis: "point", isCategory: true, series: [{ label: "goodput", colour: colourOf(0), dots }] };
   }
   const names = [...new Set(rows.map((row) => valueText(row.params[axis])))];

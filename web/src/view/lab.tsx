@@ -7,7 +7,7 @@ import { ofSchema } from "../documents";
 import { Follower, newKey, useFollower } from "../follow";
 import { milliseconds, percent, rate, size } from "../format";
 import type { LabRunDocument } from "../generated/lab-run";
-import { chartOf, labCsv, labState, publishedText, rowsOf, told, type LabState, type Row, type Scenario, type Told } from "../lab";
+import { chartOf, labCsv, labState, namesOf, publishedText, rowsOf, told, type LabState, type Row, type Scenario, type Told } from "../lab";
 import { about, address, panelOf } from "../page";
 import { checked, Choice, Options, Problem, Text, useEscape, withoutHelp, type Values } from "./fields";
 import { CommandLine, Heads } from "./parts";
@@ -343,7 +343,7 @@ export function Cases({ records, command }: { records: LabState["records"]; comm
   const rows = useMemo(() => rowsOf(records), [records, records.length]);
   const chart = useMemo(() => chartOf(rows), [rows]);
   if (rows.length === 0) return null;
-  const several = new Set(rows.map((row) => row.scenario)).size > 1;
+  const names = namesOf(rows);
   return (
     <>
       {chart && <Points id="lab-run" title={`Goodput by ${chart.axis}`} chart={chart} csv={() => labCsv(rows)} command={command} sentence={verdict(rows)} />}
@@ -352,8 +352,8 @@ export function Cases({ records, command }: { records: LabState["records"]; comm
         <table class="cases">
           <Heads names={COLUMNS} />
           <tbody>
-            {rows.map((row) => (
-              <Point key={`${row.scenario} ${row.point}`} row={row} several={several} />
+            {rows.map((row, index) => (
+              <Point key={`${row.scenario} ${row.point}`} row={row} name={names[index] ?? ""} />
             ))}
           </tbody>
         </table>
@@ -362,31 +362,39 @@ export function Cases({ records, command }: { records: LabState["records"]; comm
   );
 }
 
-function Point({ row, several }: { row: Row; several: boolean }) {
-  const name = [several || row.point === "" ? row.scenario : "", row.point].filter((one) => one !== "").join(" ");
+function Point({ row, name }: { row: Row; name: string }) {
   const isValid = row.verdict === "VALID";
   return (
-    <tr>
-      <th scope="row">
-        {name}
-        {row.attempts > 1 && <span class="faint">{` ${row.valid} of ${row.attempts} valid`}</span>}
-      </th>
-      <td>{isValid ? rate(row.goodput) : "-"}</td>
-      <td title={row.expectedBy ?? undefined}>{rate(row.expected)}</td>
-      <td>{isValid && row.goodput !== null && row.expected ? percent(row.goodput / row.expected) : "-"}</td>
-      <td>{publishedText(row.published)}</td>
-      <td class="text">
-        <span class={isValid ? "good" : "error"}>{row.verdict}</span>
-        {row.reason !== null && `${isValid ? "; before: " : ": "}${row.reason}`}
-      </td>
-      <td class="text">
-        {row.met !== null && <span class={row.met ? "good" : "error"}>{row.met ? "MET " : "MISSED "}</span>}
-        {row.expectation ?? "-"}
-      </td>
-      <td class="text">{isValid ? row.limit : "-"}</td>
-      <td>{milliseconds(row.rtt)}</td>
-      <td>{size(row.window)}</td>
-    </tr>
+    <>
+      <tr>
+        <th scope="row">{name}</th>
+        <td>{isValid ? rate(row.goodput) : "-"}</td>
+        <td title={row.expectedBy ?? undefined}>{rate(row.expected)}</td>
+        <td>{isValid && row.goodput !== null && row.expected ? percent(row.goodput / row.expected) : "-"}</td>
+        <td>{publishedText(row.published)}</td>
+        <td class={isValid ? "text good" : "text error"}>
+          {row.verdict}
+          {row.attempts > 1 && ` ${row.valid} of ${row.attempts}`}
+        </td>
+        <td class="text">
+          {row.met !== null && <span class={row.met ? "good" : "error"}>{row.met ? "MET " : "MISSED "}</span>}
+          {row.expectation ?? "-"}
+        </td>
+        <td class="text">{isValid ? row.limit : "-"}</td>
+        <td>{milliseconds(row.rtt)}</td>
+        <td>{size(row.window)}</td>
+      </tr>
+      {row.reason !== null && (
+        <tr class="reason">
+          <td class="text faint" colSpan={COLUMNS.length}>
+            <p>
+              {isValid && "An attempt before: "}
+              {row.reason}
+            </p>
+          </td>
+        </tr>
+      )}
+    </>
   );
 }
 

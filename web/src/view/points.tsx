@@ -81,7 +81,12 @@ export function Points({ id, title, chart, csv, command, sentence }: Props) {
   const bottom = HEIGHT - FOOT;
   const x = axis(dots.map((dot) => dot.x), LEFT + 12, right - 12, 10, false);
   const y = axis(values.length > 0 ? values : [1], bottom, TOP, 30, true);
-  const [factor, unit] = rateUnit(y.high);
+  const [factor, unit] = y.isLog ? [1, "bit/s"] : rateUnit(y.high);
+  /** `100 k` on a logarithmic axis, which has several units. */
+  const mark = (value: number) => {
+    const [each, name] = y.isLog ? rateUnit(value) : [factor, ""];
+    return `${significant(value / each)} ${name.replace("bit/s", "")}`;
+  };
   const heights = y.isLog ? decades(y.low, y.high) : marks(y.high / factor).map((one) => one * factor);
   const path = (all: readonly Dot[], value: (dot: Dot) => number | null) =>
     all.reduce<[string, boolean]>(
@@ -137,7 +142,7 @@ export function Points({ id, title, chart, csv, command, sentence }: Props) {
             <g key={value}>
               <path d={`M${LEFT} ${y.at(value).toFixed(1)}H${right}`} stroke="var(--line)" />
               <text x={LEFT - 7} y={y.at(value) + 4} text-anchor="end" fill="var(--faint)">
-                {significant(value / factor)}
+                {mark(value)}
               </text>
             </g>
           ))}

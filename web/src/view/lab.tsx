@@ -372,7 +372,7 @@ function Point({ row, name }: { row: Row; name: string }) {
         <td title={row.expectedBy ?? undefined}>{rate(row.expected)}</td>
         <td>{isValid && row.goodput !== null && row.expected ? percent(row.goodput / row.expected) : "-"}</td>
         <td>{publishedText(row.published)}</td>
-        <td class={isValid ? "text good" : "text error"}>
+        <td class={isValid ? "good" : "error"}>
           {row.verdict}
           {row.attempts > 1 && ` ${row.valid} of ${row.attempts}`}
         </td>

@@ -1,9 +1,9 @@
 // Runs of the lab: their points from records, and the chart by the axis of the scenario.
 import type { Event } from "./generated/job";
 import type { Record as CaseRecord, Published } from "./generated/lab-run";
-import { rate } from "./format";
+import { percent, rate, size, time } from "./format";
 import { colourOf } from "./model";
-import type { Dot, PointChart } from "./view/points";
+import type { Axis, Xy, XySeries } from "./xy";
 
 /** A shipped scenario; its file comes when it is asked for. */
 export interface Scenario {
@@ -170,15 +170,6 @@ export function quantity(path: string, value: unknown): number {
   return number * (isDecimal ? 1000 : 1024) ** power;
 }
 
-const dotOf = (row: Row, x: number, label: string): Dot => ({
-  x,
-  label,
-  y: row.goodput,
-  model: row.expected,
-  published: [row.published ?? []].flat(),
-  isValid: row.verdict === "VALID",
-});
-
 /** The values of each parameter that has several, those with most first. */
 function varied(rows: readonly Row[]): [path: string, values: Set<string>][] {
   const values = new Map<string, Set<string>>();
@@ -198,34 +189,57 @@ export function namesOf(rows: readonly Row[]): string[] {
   });
 }
 
+/** Values of a parameter in words: sizes, rates and times by their unit. */
+function textOf(path: string, value: unknown): Pick<Axis, "text" | "scale"> {
+  const unit = /[a-zA-Zµ%]+$/.exec(String(value))?.[0] ?? "";
+  if (unit in TIMES) return { text: (s) => time(s * 1e9), scale: "decades" };
+  if (unit === "%") return { text: percent, scale: "decades" };
+  if (path.endsWith("rate")) return { text: rate, scale: "decades" };
+  return unit === "" && !/window|length|limit|buffer/.test(path) ? { text: String, scale: "doublings" } : { text: size, scale: "doublings" };
+}
+
+/** Curves of the model are drawn for so many curves. */
+const MODELLED = 4;
+
 /** The chart by the parameter that is varied; null for a single point. */
-export function chartOf(rows: readonly Row[]): PointChart | null {
+export function chartOf(rows: readonly Row[]): Xy | null {
   if (rows.length < 2) return null;
   const values = varied(rows);
   const isNumeric = (path: string) => rows.every((row) => Number.isFinite(quantity(path, row.params[path])));
-  const axis = rows.some((row) => row.scenario !== rows[0]?.scenario) ? undefined : (values.find(([path]) => isNumeric(path)) ?? values[0])?.[0];
-  const others = (row: Row) => pointText(Object.fromEntries(Object.entries(row.params).filter(([path]) => path !== axis && values.some(([one]) => one === path))));
-  const groups = new Map<string, Row[]>();
-  for (const row of rows) groups.set(others(row), [...(groups.get(others(row)) ?? []), row]);
+  const byName = (row: Row, paths: (path: string) => boolean) => pointText(Object.fromEntries(Object.entries(row.params).filter(([path]) => paths(path))));
+  let axis = rows.some((row) => row.scenario !== rows[0]?.scenario) ? undefined : (values.find(([path]) => isNumeric(path)) ?? values[0])?.[0];
+  const groupOf = (row: Row) => byName(row, (path) => path !== axis && values.some(([one]) => one === path));
   // Parameters that change together: each point by its name.
-  if (axis === undefined || groups.size === rows.length) {
-    const all = namesOf(rows);
-    const dots = rows.map((row, x) => dotOf(row, x, all[x] ?? ""));
-    return { axis: "point", isCategory: true, series: [{ label: "goodput", colour: colourOf(0), dots }] };
+  if (new Set(rows.map(groupOf)).size === rows.length) axis = undefined;
+  const names = axis === undefined ? namesOf(rows) : rows.map((row) => valueText(row.params[axis]));
+  const isNamed = axis === undefined || !isNumeric(axis);
+  const places = [...new Set(names)];
+  const groups = new Map<string, { row: Row; x: number }[]>();
+  for (const [index, row] of rows.entries()) {
+    const label = axis === undefined ? "" : groupOf(row);
+    const x = isNamed || axis === undefined ? places.indexOf(names[index] ?? "") : quantity(axis, row.params[axis]);
+    groups.set(label, [...(groups.get(label) ?? []), { row, x }]);
   }
-  const names = [...new Set(rows.map((row) => valueText(row.params[axis])))];
-  const isCategory = !isNumeric(axis);
-  const series = [...groups].map(([label, group], number) => ({
-    label: label === "" ? "goodput" : label,
-    colour: colourOf(number),
-    dots: group
-      .map((row) => {
-        const name = valueText(row.params[axis]);
-        return dotOf(row, isCategory ? names.indexOf(name) : quantity(axis, row.params[axis]), name);
-      })
-      .sort((a, b) => a.x - b.x),
-  }));
-  return { axis, isCategory, series };
+  const series: XySeries[] = [];
+  const add = (label: string, colour: string, mark: XySeries["mark"], all: readonly { row: Row; x: number }[], value: (row: Row) => number | null) => {
+    const points = all.flatMap(({ row, x }) => {
+      const y = value(row);
+      return y === null || y <= 0 ? [] : [{ x, y }];
+    });
+    if (points.length > 0) series.push({ label, colour, mark, points: points.sort((one, other) => one.x - other.x) });
+  };
+  const all = [...groups.values()].flat();
+  for (const [number, [label, group]] of [...groups].entries()) {
+    const [name, colour] = [label === "" ? "goodput" : label, colourOf(number)];
+    if (groups.size <= MODELLED) add(label === "" ? "model" : `model of ${label}`, colour, "dashed", group, (row) => row.expected);
+    add(name, colour, isNamed ? "dots" : "line", group, (row) => (row.verdict === "VALID" ? row.goodput : null));
+  }
+  add("INVALID", "--bad", "crosses", all, (row) => (row.verdict === "VALID" ? null : row.goodput));
+  const known = all.filter(({ row }) => row.published !== null);
+  const bounds = (row: Row) => [row.published ?? []].flat();
+  add("published", "--edge", "hollow", known, (row) => median(bounds(row)));
+  const x: Axis = isNamed || axis === undefined ? { label: axis ?? "point", column: "point", text: String, scale: places } : { label: axis, column: axis, ...textOf(axis, rows[0]?.params[axis]) };
+  return { x, y: { label: "goodput", column: "goodput_bps", text: rate, scale: "decades" }, series, bands: [], places: [] };
 }
 
 export const publishedText = (published: Published | null): string =>
@@ -260,16 +274,4 @@ export function labState(events: readonly Event[]): LabState {
     } else if (event.event === "resumed") state.resumed = true;
   }
   return state;
-}
-
-/** The table as CSV. */
-export function labCsv(rows: readonly Row[]): string {
-  const cell = (value: string | number | boolean | null | undefined) => {
-    const text = String(value ?? "");
-    return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-  };
-  const lines = rows.map((row) =>
-    [row.scenario, row.point, row.goodput, row.expected, ...[row.published ?? ""].flat().slice(0, 1), [row.published ?? ""].flat().at(-1), row.rtt, row.window, row.verdict, row.reason, row.expectation, row.met === null ? "" : row.met ? "MET" : "MISSED"].map(cell).join(","),
-  );
-  return ["scenario,point,goodput_bps,expected_bps,published_least_bps,published_most_bps,rtt_idle_ns,on_the_wire_bytes,verdict,reason,expectation,met", ...lines, ""].join("\n");
 }

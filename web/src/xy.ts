@@ -4,8 +4,8 @@ export interface XySeries {
   label: string;
   /** A colour of the style sheet: `--s0`. */
   colour: string;
-  /** A line with dots; a dashed line; dots alone. */
-  mark: "line" | "dashed" | "dots";
+  /** A line with dots; a dashed line; dots, rings or crosses alone. */
+  mark: "line" | "dashed" | "dots" | "hollow" | "crosses";
   points: XyPoint[];
 }
 

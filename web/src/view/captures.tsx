@@ -13,7 +13,7 @@ import { about } from "../page";
 import { arrow, stateName } from "../words";
 import { Problem, Text, useEscape, withoutHelp } from "./fields";
 import { CommandLine, Heads } from "./parts";
-import { TimelineCharts } from "./timeline";
+import { Scroll, TimelineCharts } from "./timeline";
 import { Account, EvidenceTable, Verdict } from "./why";
 import "../style/captures.css";
 
@@ -262,7 +262,7 @@ function OneCapture({ capture, command }: { capture: Capture; command: string })
         </p>
       ))}
       {found.length > 0 && (
-        <div class="scroll" tabIndex={0} role="region" aria-label={`Connections of ${capture.name}`}>
+        <Scroll label={`Connections of ${capture.name}`}>
           <table class="cases">
             <Heads names={["connection", "bytes", "time", "goodput", "RTT ms", "limited by"]} />
             <tbody>
@@ -271,7 +271,7 @@ function OneCapture({ capture, command }: { capture: Capture; command: string })
               ))}
             </tbody>
           </table>
-        </div>
+        </Scroll>
       )}
       {search !== "" && found.length === 0 && <p>No connection has “{search}”.</p>}
       {rest > 0 && <p class="faint">{`${number(rest)} more, with fewer bytes: search for an address or a port.`}</p>}
@@ -328,7 +328,7 @@ function Detail({ flow, name, command }: { flow: CapturedFlow; name: string; com
         );
       })}
       {timeline && <TimelineCharts timeline={timeline} command={command} isLive={false} />}
-      <div class="scroll" tabIndex={0} role="region" aria-label="Figures of the connection">
+      <Scroll label="Figures of the connection">
         <table class="figures">
           <tbody>
             {facts(flow).map(([fact, text]) => (
@@ -339,7 +339,7 @@ function Detail({ flow, name, command }: { flow: CapturedFlow; name: string; com
             ))}
           </tbody>
         </table>
-      </div>
+      </Scroll>
       <CommandLine command={commandLine(["pcap", name, "--filter", filterOf(flow)])} label="Command for this connection" />
     </section>
   );
@@ -354,7 +354,7 @@ function Pair({ pair, document }: { pair: CapturePair; document: PcapDocument })
       <h2>
         Between {first.name} and {second.name}
       </h2>
-      <div class="scroll" tabIndex={0} role="region" aria-label="Connections in both captures">
+      <Scroll label="Connections in both captures">
         <table class="cases">
           <Heads names={["connection", "RTT ms between", "lost →", "lost ←", "queueing ms p95 →", "changed"]} />
           <tbody>
@@ -375,7 +375,7 @@ function Pair({ pair, document }: { pair: CapturePair; document: PcapDocument })
             })}
           </tbody>
         </table>
-      </div>
+      </Scroll>
     </section>
   );
 }

@@ -2,16 +2,17 @@
 import { computed, effect, signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import * as api from "../api";
-import { commandLine, withMore } from "../command";
+import { commandLine, withMore, type More } from "../command";
 import { ofSchema } from "../documents";
 import { Follower, newKey, useFollower } from "../follow";
 import { milliseconds, percent, rate, size } from "../format";
 import type { LabRunDocument } from "../generated/lab-run";
-import { chartOf, labCsv, labState, namesOf, publishedText, rowsOf, told, type LabState, type Row, type Scenario, type Told } from "../lab";
+import { chartOf, labState, namesOf, publishedText, rowsOf, told, type LabState, type Row, type Scenario, type Told } from "../lab";
 import { about, address, panelOf } from "../page";
-import { checked, Choice, Options, Problem, Text, useEscape, withoutHelp, type Values } from "./fields";
+import { checked, Choice, Options, Problem, Text, useEscape, withoutHelp } from "./fields";
 import { CommandLine, Heads } from "./parts";
-import { Points } from "./points";
+import { Scroll } from "./timeline";
+import { XyFigure } from "./xy";
 import "../style/lab.css";
 
 const lab = new Follower((job) => panelOf(job.command) === "lab");
@@ -30,7 +31,7 @@ const FIELDS = [
   ["jobs", "Cases at once", "automatic"],
 ] as const;
 const OWN = new Set(["filter", "repetitions", "jobs", "clock"]);
-const options = signal<Values>({});
+const options = signal<More>({});
 
 const scenario = computed(() => scenarios.value?.find((one) => one.name === chosen.value) ?? null);
 const words = computed(() => withMore(["lab", "run", chosen.value ?? ""], options.value));
@@ -346,9 +347,9 @@ export function Cases({ records, command }: { records: LabState["records"]; comm
   const names = namesOf(rows);
   return (
     <>
-      {chart && <Points id="lab-run" title={`Goodput by ${chart.axis}`} chart={chart} csv={() => labCsv(rows)} command={command} sentence={verdict(rows)} />}
+      {chart && <XyFigure name="lab-run" title={`Goodput by ${chart.x.label}`} chart={chart} command={command} sentence={verdict(rows)} />}
       {!chart && <p>{verdict(rows)}</p>}
-      <div class="scroll" tabIndex={0} role="region" aria-label="Cases">
+      <Scroll label="Cases">
         <table class="cases">
           <Heads names={COLUMNS} />
           <tbody>
@@ -357,7 +358,7 @@ export function Cases({ records, command }: { records: LabState["records"]; comm
             ))}
           </tbody>
         </table>
-      </div>
+      </Scroll>
     </>
   );
 }

@@ -268,9 +268,6 @@ function Chosen() {
   );
 }
 
-/** The cases of a document; null if it is another. */
-export const casesOf = (document: unknown) => ofSchema<LabRunDocument>(document, "bdp.cases/1")?.cases ?? null;
-
 const ENDINGS: Readonly<Record<string, string>> = {
   done: "done",
   missed: "done, an expectation was missed",
@@ -285,7 +282,7 @@ function Current() {
   const state = useMemo(() => shown && labState(shown.live.events), [shown]);
   if (!current || !shown || !state) return null;
   const { outcome, run, result } = shown.live;
-  const records = casesOf(result) ?? state.records;
+  const records = ofSchema<LabRunDocument>(result, "bdp.cases/1")?.cases ?? state.records;
   const done = outcome !== null;
   return (
     <section class="panel" aria-labelledby="cases">

@@ -1,7 +1,7 @@
 // One plot: curves on a canvas, redrawn as they grow. Plots share their time axis and its cursor.
 import { signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { rateUnit, significant } from "../format";
+import { rateUnit, significant, threeDigits } from "../format";
 import { largest, MANY, type Chart, type Timeline } from "../model";
 import { marks } from "../svg";
 import { colour, theme } from "../theme";
@@ -61,11 +61,9 @@ interface Props {
   height: number;
   hasTimes: boolean;
   sentence: string;
-  /** What the curves have at a reading, to be read out. */
-  readout: (index: number) => string;
 }
 
-export function Plot({ name, chart, timeline, scale, height, hasTimes, sentence, readout }: Props) {
+export function Plot({ name, chart, timeline, scale, height, hasTimes, sentence }: Props) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const line = useRef<HTMLDivElement>(null);
   const [width, widen] = useState(0);
@@ -129,7 +127,12 @@ export function Plot({ name, chart, timeline, scale, height, hasTimes, sentence,
     event.stopPropagation();
     const t = index === null ? undefined : chart.xs[index];
     cursor.value = index === null || t === undefined ? null : { t, plot: name, height: NaN };
-    say(index === null ? "" : readout(index));
+    const [factor, unit] = scale.unit(largest(chart));
+    const values = chart.series.flatMap((one) => {
+      const value = index === null || !one.bold ? null : one.values[index];
+      return value == null ? [] : [`${one.label} ${threeDigits(value / factor)} ${unit}`];
+    });
+    say(t === undefined ? "" : `${t.toFixed(1)} s: ${values.join(", ") || "no value"}`);
   };
   return (
     <div

@@ -1,11 +1,13 @@
 // A stored run.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import * as api from "../api";
-import { isMeasurements, type Measurement } from "../documents";
+import { isMeasurements, ofSchema, type Measurement } from "../documents";
 import { moment } from "../format";
+import type { LabRunDocument } from "../generated/lab-run";
 import { ofMeasurement } from "../model";
 import { saveBlob } from "../svg";
 import { isSweep } from "../sweep";
+import { Cases } from "./lab";
 import { Name } from "./parts";
 import { SweepResult } from "./sweep";
 import { TimelineCharts } from "./timeline";
@@ -61,6 +63,7 @@ function Show({ run, loaded }: { run: string; loaded: Loaded }) {
   const [chosen, choose] = useState(0);
   const measurement = all[chosen];
   const command = listed?.command ?? null;
+  const cases = ofSchema<LabRunDocument>(document, "bdp.cases/1")?.cases;
   return (
     <>
       <section class="panel">
@@ -94,9 +97,11 @@ function Show({ run, loaded }: { run: string; loaded: Loaded }) {
           <Charts measurement={measurement} command={command} />
         ) : isSweep(document) ? (
           <SweepResult sweep={document} command={command} />
+        ) : cases ? (
+          <Cases records={cases} command={command} />
         ) : (
           <p>
-            This page shows measurements and sweeps; <code>bdp show {run}</code> prints this run, and the report shows it with its charts.
+            This page shows measurements, sweeps and lab runs; <code>bdp show {run}</code> prints this run, and the report shows it with its charts.
           </p>
         )}
       </section>

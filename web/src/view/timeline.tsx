@@ -124,7 +124,6 @@ function Figure(props: FigureProps) {
         height={props.height}
         hasTimes={props.hasTimes}
         sentence={`${title}. ${sentence}`}
-        readout={(index) => props.readout(chart, index, null)}
       />
       {name === "goodput" && (
         <ul class="legend">

@@ -229,7 +229,7 @@ function Current() {
 
 function OneCapture({ capture, command }: { capture: Capture; command: string }) {
   const [search, seek] = useState("");
-  const [open, show] = useState<CapturedFlow | null>(null);
+  const [open, show] = useState<Connection | null>(null);
   const all = useMemo(() => connections(capture), [capture]);
   const found = matching(all, search);
   const rest = found.length - MOST_ROWS;
@@ -267,7 +267,7 @@ function OneCapture({ capture, command }: { capture: Capture; command: string })
             <Heads names={["connection", "bytes", "time", "goodput", "RTT ms", "limited by"]} />
             <tbody>
               {found.slice(0, MOST_ROWS).map((one, at) => (
-                <ConnectionRow key={at} one={one} isOpen={open === one.flow} onOpen={() => { show(open === one.flow ? null : one.flow); }} />
+                <ConnectionRow key={at} one={one} isOpen={open === one} onOpen={() => { show(open === one ? null : one); }} />
               ))}
             </tbody>
           </table>
@@ -275,7 +275,7 @@ function OneCapture({ capture, command }: { capture: Capture; command: string })
       )}
       {search !== "" && found.length === 0 && <p>No connection has “{search}”.</p>}
       {rest > 0 && <p class="faint">{`${number(rest)} more, with fewer bytes: search for an address or a port.`}</p>}
-      {open && <Detail key={filterOf(open)} flow={open} name={capture.name} command={command} />}
+      {open && <Detail key={filterOf(open.flow)} of={open} name={capture.name} command={command} />}
     </section>
   );
 }
@@ -302,7 +302,7 @@ function ConnectionRow({ one, isOpen, onOpen }: { one: Connection; isOpen: boole
   );
 }
 
-function Detail({ flow, name, command }: { flow: CapturedFlow; name: string; command: string }) {
+function Detail({ of: { flow, main }, name, command }: { of: Connection; name: string; command: string }) {
   const place = useRef<HTMLElement>(null);
   useEffect(() => {
     place.current?.focus();
@@ -312,10 +312,13 @@ function Detail({ flow, name, command }: { flow: CapturedFlow; name: string; com
   return (
     <section class="why" ref={place} tabIndex={-1} aria-label={`Connection ${ends(flow)}`}>
       <h3>{ends(flow)}</h3>
-      {flow.directions.map((direction, way) => {
+      {[main, 1 - main].map((way) => {
+        const direction = flow.directions[way];
+        if (!direction) return null;
         // One vocabulary: findings of captures are those of measurements.
         const findings = direction.findings as unknown as Finding[];
-        if (direction.payload_bytes === 0 && findings.length === 0) return null;
+        // Of a direction that waits for the other there is nothing to tell.
+        if (findings.length === 0 && (direction.payload_bytes === 0 || (direction.time_spent?.whole.other_way ?? 1) > 0.5)) return null;
         const sign = arrow(way === 0 ? "to" : "from");
         return (
           <section class="detail" key={way}>

@@ -90,13 +90,27 @@ async function end(): Promise<void> {
   }
 }
 
+/** From a figure to the field that it comes from. */
+function edit(event: Event): void {
+  const field = event.target instanceof Element ? event.target.closest("[data-field]")?.getAttribute("data-field") : null;
+  const input = field == null ? null : document.getElementById(field);
+  input?.focus();
+  if (input instanceof HTMLInputElement) input.select();
+}
+
 export function Run() {
   useFollower(run);
   useEscape(() => void end());
   return (
     <div class="columns">
       <FormPanel />
-      <div class="results">
+      <div
+        class="results"
+        onDblClick={edit}
+        onKeyDown={(event) => {
+          if (event.key === "Enter") edit(event);
+        }}
+      >
         <Current />
       </div>
     </div>

@@ -1,5 +1,6 @@
 // Why: what limits each direction, and on what evidence.
 import { bands, shares } from "../account";
+import type { Field } from "../command";
 import { count, milliseconds, percent, rate, size, threeDigits, time } from "../format";
 import type {
   DirectionResult,
@@ -141,6 +142,10 @@ const p = (summary: RttSummary | null, name: "p50" | "p95"): string => {
   return (bound && !bound.exact ? ">" : "") + milliseconds(summary[name]);
 };
 
+/** A cell that leads to the field of the form that its figure comes from, if there is a form. */
+const editable = (field: Field) =>
+  document.getElementById(field) === null ? {} : { "data-field": field, tabIndex: 0, title: `double-click or Enter: edit the ${field}` };
+
 function Figures({ measurement }: { measurement: Measurement }) {
   const hasUdp = measurement.directions.some((one) => one.udp !== null);
   const idle = measurement.rtt_idle_ns;
@@ -172,16 +177,16 @@ function Figures({ measurement }: { measurement: Measurement }) {
           )}
           {measurement.directions.map((one) => (
             <tr key={one.direction}>
-              <th scope="row">
+              <th scope="row" {...editable("direction")}>
                 {arrow(one.direction)} <Name>{measurement.request.host}</Name>
               </th>
-              <td>{rate(one.goodput_bps)}</td>
+              <td {...editable("rate")}>{rate(one.goodput_bps)}</td>
               <td>{spread(one)}</td>
-              {hasUdp ? <td>{percent(one.udp?.loss_ratio)}</td> : <td>{count(one.retransmits)}</td>}
+              {hasUdp ? <td {...editable("rate")}>{percent(one.udp?.loss_ratio)}</td> : <td>{count(one.retransmits)}</td>}
               {hasUdp && <td>{milliseconds(one.udp?.jitter_ns)}</td>}
               <td>{p(one.rtt_ns.loaded, "p50")}</td>
               <td>{p(one.rtt_ns.loaded, "p95")}</td>
-              {!hasUdp && <td>{size(one.window.on_the_wire_bytes)}</td>}
+              {!hasUdp && <td {...editable("window")}>{size(one.window.on_the_wire_bytes)}</td>}
             </tr>
           ))}
         </tbody>

@@ -132,7 +132,8 @@ const shown = (wanted) => results.getByText(wanted).first().waitFor({ timeout: W
 
 /** Gives these files alone to the panel. */
 async function drop(...paths) {
-  for (const remove of await page.getByRole("button", { name: /^Remove / }).all()) await remove.click();
+  const remove = page.getByRole("button", { name: /^Remove / });
+  while ((await remove.count()) > 0) await remove.first().click();
   await page.locator("input[type=file]").setInputFiles(paths);
 }
 

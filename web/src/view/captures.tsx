@@ -213,12 +213,15 @@ function Current() {
     <>
       {(outcome === null || document === null || trouble.value !== null) && (
         <section class="panel">
-          <p role="status">{outcome === null ? "Reading the capture." : outcome.ending === "cancelled" ? "Stopped." : outcome.error === null ? "No result." : ""}</p>
+          {outcome?.error == null ? (
+            <p role="status">{outcome === null ? "Reading the capture." : outcome.ending === "cancelled" ? "Stopped." : "No result."}</p>
+          ) : (
+            !isTold && <Problem text={outcome.error} />
+          )}
           {outcome === null && <progress aria-label="Reading" />}
           {trouble.value !== null && <p class="error">{trouble.value}</p>}
         </section>
       )}
-      {!isTold && <Problem text={outcome?.error ?? null} />}
       {document?.captures.map((capture, index) => (
         <OneCapture key={`${current.id} ${String(index)}`} capture={capture} />
       ))}

@@ -1,25 +1,14 @@
 // The panels Lab and Captures in a real browser, with a scenario that runs and captures of all sorts.
 //   BDP=target/debug/bdp node web/e2e/panels-lab.mjs
-// Screenshots go to target/page/.
+// Screenshots go to target/page/. DIST=web/dist drives a bundle that this bdp does not hold yet.
 import assert from "node:assert/strict";
-import { spawn, spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import { tmpdir } from "node:os";
-import { basename, join, resolve } from "node:path";
-import { fileURLToPath } from "node:url";
-import { chromium } from "playwright-core";
+import { spawnSync } from "node:child_process";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
+import { bdp, drive, pictures, place, shoot as shootPage, step, WAIT } from "./lib.mjs";
 
-const root = fileURLToPath(new URL("../../", import.meta.url));
-const bdp = resolve(process.env.BDP ?? join(root, "target/debug/bdp"));
-const pictures = join(root, "target/page");
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const STANDARDS = ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"];
-const WAIT = 30_000;
+/** For the slowest scenario on a busy machine. */
 const LAB = 180_000;
-
-const place = mkdtempSync(join(tmpdir(), "bdp-panels-"));
-mkdirSync(pictures, { recursive: true });
 
 /** Packets without a link layer as a pcap file. */
 function pcap(packets) {
@@ -76,76 +65,31 @@ const hosts = Array.from({ length: 500 }, (_, n) => [0, 5].map((ms) => ({ ms: n 
 const many = file("many.pcap", pcap(hosts.flat().sort((a, b) => a.ms - b.ms)));
 const text = file("<img src=x onerror=alert(1)> & a-very-long-name-".padEnd(120, "x") + ".pcap", "hello, this is no capture");
 
-async function step(name, run) {
-  const began = performance.now();
-  await run();
-  console.log(`ok   ${name} (${((performance.now() - began) / 1000).toFixed(1)} s)`);
-}
-
-const child = spawn(bdp, ["page", "--no-browser", "--listen", "127.0.0.1:0", "--store", join(place, "runs.sqlite")], { stdio: ["ignore", "pipe", "inherit"] });
-const link = await new Promise((done, fail) => {
-  let said = "";
-  child.stdout.on("data", (chunk) => {
-    said += chunk;
-    const found = /http:\/\/127\.0\.0\.1:\d+\/#token=\S+/.exec(said);
-    if (found) done(found[0]);
-  });
-  child.on("exit", (code) => fail(new Error(`bdp page ended with ${code}: ${said}`)));
-});
-const base = link.split("#")[0];
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
-const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
-const page = await context.newPage();
-// DIST=web/dist drives a bundle that this bdp does not hold yet.
-for (const name of process.env.DIST ? ["index.html", "app.js", "app.css"] : []) {
-  await context.route(`${base}${name.replace("index.html", "")}`, (route) => route.fulfill({ path: join(process.env.DIST, name) }));
-}
-const complaints = [];
-page.on("pageerror", (error) => complaints.push(error.message));
-page.on("dialog", (dialog) => complaints.push(`a dialog: ${dialog.message()}`));
-
-async function accessible(name) {
-  await page.evaluate(axe);
-  const found = await page.evaluate((tags) => globalThis.axe.run(document, { runOnly: tags }), STANDARDS);
-  assert.deepEqual(found.violations.map((one) => `${one.id}: ${one.nodes.map((node) => `${node.target.join(" ")} ${node.failureSummary}`).join("; ")}`), [], `accessibility of ${name}`);
-}
-
-async function shoot(name) {
-  for (const width of [1280, 768, 360]) {
-    await page.setViewportSize({ width, height: 900 });
-    for (const colorScheme of ["light", "dark"]) {
-      await page.emulateMedia({ colorScheme });
-      await page.waitForTimeout(80);
-      await page.screenshot({ path: join(pictures, `${name}-${width}-${colorScheme}.png`), fullPage: true });
-      if (width !== 768) await accessible(`${name} at ${width} px, ${colorScheme}`);
-    }
-    const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-    assert.ok(wide <= 0, `${name} at ${width} px is ${wide} px too wide`);
+await drive(async ({ context, page, base, link }) => {
+  for (const name of process.env.DIST ? ["index.html", "app.js", "app.css"] : []) {
+    await context.route(`${base}${name.replace("index.html", "")}`, (route) => route.fulfill({ path: join(process.env.DIST, name) }));
   }
-  await page.setViewportSize({ width: 1280, height: 900 });
-  await page.emulateMedia({ colorScheme: "light" });
-}
+  page.on("dialog", (dialog) => assert.fail(`a dialog: ${dialog.message()}`));
+  const shoot = (name) => shootPage(page, name);
+  const results = page.locator(".results");
+  const button = (name) => page.getByRole("button", { name, exact: true });
+  const shown = (wanted) => results.getByText(wanted).first().waitFor({ timeout: WAIT });
 
-const results = page.locator(".results");
-const button = (name) => page.getByRole("button", { name, exact: true });
-const shown = (wanted) => results.getByText(wanted).first().waitFor({ timeout: WAIT });
+  /** Gives these files alone to the panel. */
+  async function drop(...paths) {
+    const remove = page.getByRole("button", { name: /^Remove / });
+    while ((await remove.count()) > 0) await remove.first().click();
+    await page.locator("input[type=file]").setInputFiles(paths);
+  }
 
-/** Gives these files alone to the panel. */
-async function drop(...paths) {
-  for (const remove of await page.getByRole("button", { name: /^Remove / }).all()) await remove.click();
-  await page.locator("input[type=file]").setInputFiles(paths);
-}
+  /** A file that is saved by a click. */
+  async function saved(click, pattern) {
+    const [download] = await Promise.all([page.waitForEvent("download"), click()]);
+    assert.match(download.suggestedFilename(), pattern);
+    return readFileSync(await download.path());
+  }
 
-/** A file that is saved by a click. */
-async function saved(click, pattern) {
-  const [download] = await Promise.all([page.waitForEvent("download"), click()]);
-  assert.match(download.suggestedFilename(), pattern);
-  return readFileSync(await download.path());
-}
-
-let failed = false;
-try {
-  await page.goto(`${base}#${link.split("#")[1]}`);
+  await page.goto(link);
   await page.getByText("No runs yet").waitFor({ timeout: WAIT });
 
   await step("Lab lists the scenarios with their published figures, and finds one", async () => {
@@ -281,16 +225,4 @@ try {
     await page.dispatchEvent("body", "drop", { dataTransfer: data });
     await results.getByText("dropped.pcap").first().waitFor({ timeout: WAIT });
   });
-
-  assert.deepEqual(complaints, []);
-} catch (error) {
-  failed = true;
-  console.error(error);
-  await page.screenshot({ path: join(pictures, "failed.png"), fullPage: true }).catch(() => undefined);
-} finally {
-  await browser.close();
-  child.removeAllListeners("exit");
-  child.kill();
-  rmSync(place, { recursive: true, force: true });
-}
-process.exit(failed ? 1 : 0);
+});

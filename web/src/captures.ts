@@ -77,7 +77,7 @@ export function attempts(one: CapturedAttempts): string {
 /** What a reader must know of the capture as a whole. */
 export function remarks(capture: Capture): string[] {
   const all = [...capture.flows, ...capture.attempts];
-  if (capture.packets === 0) return [capture.filtered > 0 ? "No packet matches the filter." : "The capture holds no packets.", ...capture.caveats];
+  if (capture.packets === capture.filtered) return [capture.filtered > 0 ? "No packet matches the filter." : "The capture holds no packets.", ...capture.caveats];
   if (!all.some((one) => one.protocol === "tcp")) return ["Nothing of TCP is in it: of other flows bdp shows figures, and no causes.", ...capture.caveats];
   return capture.caveats;
 }

@@ -213,21 +213,24 @@ function Current() {
     <>
       {(outcome === null || document === null || trouble.value !== null) && (
         <section class="panel">
-          <p role="status">{outcome === null ? "Reading the capture." : outcome.ending === "cancelled" ? "Stopped." : outcome.error === null ? "No result." : ""}</p>
+          {outcome?.error == null ? (
+            <p role="status">{outcome === null ? "Reading the capture." : outcome.ending === "cancelled" ? "Stopped." : "No result."}</p>
+          ) : (
+            !isTold && <Problem text={outcome.error} />
+          )}
           {outcome === null && <progress aria-label="Reading" />}
           {trouble.value !== null && <p class="error">{trouble.value}</p>}
         </section>
       )}
-      {!isTold && <Problem text={outcome?.error ?? null} />}
       {document?.captures.map((capture, index) => (
-        <OneCapture key={`${current.id} ${String(index)}`} capture={capture} command={current.command} />
+        <OneCapture key={`${current.id} ${String(index)}`} capture={capture} />
       ))}
       {document?.pairs.map((pair, index) => <Pair key={index} pair={pair} document={document} />)}
     </>
   );
 }
 
-function OneCapture({ capture, command }: { capture: Capture; command: string }) {
+function OneCapture({ capture }: { capture: Capture }) {
   const [search, seek] = useState("");
   const [open, show] = useState<Connection | null>(null);
   const all = useMemo(() => connections(capture), [capture]);
@@ -275,7 +278,7 @@ function OneCapture({ capture, command }: { capture: Capture; command: string })
       )}
       {search !== "" && found.length === 0 && <p>No connection has “{search}”.</p>}
       {rest > 0 && <p class="faint">{`${number(rest)} more, with fewer bytes: search for an address or a port.`}</p>}
-      {open && <Detail key={filterOf(open.flow)} of={open} name={capture.name} command={command} />}
+      {open && <Detail key={filterOf(open.flow)} of={open} name={capture.name} />}
     </section>
   );
 }
@@ -302,7 +305,8 @@ function ConnectionRow({ one, isOpen, onOpen }: { one: Connection; isOpen: boole
   );
 }
 
-function Detail({ of: { flow, main }, name, command }: { of: Connection; name: string; command: string }) {
+function Detail({ of: { flow, main }, name }: { of: Connection; name: string }) {
+  const command = commandLine(["pcap", name, "--filter", filterOf(flow)]);
   const place = useRef<HTMLElement>(null);
   useEffect(() => {
     place.current?.focus();
@@ -343,7 +347,7 @@ function Detail({ of: { flow, main }, name, command }: { of: Connection; name: s
           </tbody>
         </table>
       </Scroll>
-      <CommandLine command={commandLine(["pcap", name, "--filter", filterOf(flow)])} label="Command for this connection" />
+      <CommandLine command={command} label="Command for this connection" />
     </section>
   );
 }

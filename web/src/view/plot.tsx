@@ -120,19 +120,22 @@ export function Plot({ name, chart, timeline, scale, height, hasTimes, sentence 
   };
   const press = (event: KeyboardEvent) => {
     const now = cursor.peek();
-    const index = stepped(event, now === null ? -1 : nearest(chart.xs, now.t), chart.xs.length);
-    if (index === undefined) return;
+    // Where nothing was read there is nothing to stop at.
+    const stops = chart.xs.filter((_, at) => chart.series.some((one) => one.bold && one.values[at] != null));
+    const next = stepped(event, now === null ? -1 : nearest(stops, now.t), stops.length);
+    if (next === undefined) return;
     // Escape takes the cursor away, and does not also stop the test.
     event.preventDefault();
     event.stopPropagation();
-    const t = index === null ? undefined : chart.xs[index];
-    cursor.value = index === null || t === undefined ? null : { t, plot: name, height: NaN };
+    const t = next === null ? undefined : stops[next];
+    const index = t === undefined ? null : nearest(chart.xs, t);
+    cursor.value = t === undefined ? null : { t, plot: name, height: NaN };
     const [factor, unit] = scale.unit(largest(chart));
     const values = chart.series.flatMap((one) => {
       const value = index === null || !one.bold ? null : one.values[index];
       return value == null ? [] : [`${one.label} ${threeDigits(value / factor)} ${unit}`];
     });
-    say(t === undefined ? "" : `${t.toFixed(1)} s: ${values.join(", ") || "no value"}`);
+    say(t === undefined ? "" : `${t.toFixed(1)} s: ${values.join(", ")}`);
   };
   return (
     <div

@@ -191,7 +191,11 @@ export function resolved(id: string, title: string): string {
   if (!drawn) return "";
   const copy = drawn.cloneNode(true) as SVGElement;
   copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
-  if (!copy.hasAttribute("width")) copy.setAttribute("width", "900");
+  const box = /^0 0 (\S+) (\S+)$/.exec(copy.getAttribute("viewBox") ?? "");
+  if (!copy.hasAttribute("width") && box) {
+    copy.setAttribute("width", "900");
+    copy.setAttribute("height", String((900 * Number(box[2])) / Number(box[1])));
+  }
   copy.removeAttribute("class");
   copy.style.background = colour("--back");
   const name = document.createElementNS("http://www.w3.org/2000/svg", "title");

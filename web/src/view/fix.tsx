@@ -148,8 +148,9 @@ export function Fix({ run }: { run: string | null }) {
   }, [run]);
   const job = follower.job.value;
   useEffect(() => {
-    // A job of another tab, or from before a reload, brings its host.
-    if (job && run === null && typed("host") === "") set({ host: hostOf(job.command) });
+    // A job of another tab, or from before a reload, brings its host, unless somebody types there.
+    const isTyping = document.activeElement?.id === "fix-host";
+    if (job && run === null && typed("host") === "" && !isTyping) set({ host: hostOf(job.command) });
   }, [job, run]);
   const isOld = run !== null && !follower.isRunning.value && loop.value.run !== run;
   return (

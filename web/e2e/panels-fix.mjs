@@ -198,6 +198,7 @@ try {
     await button("Measure and plan").click();
     await button("Apply…").waitFor({ timeout: LONG });
     const predicted = await stepOf("Rehearse").innerText();
+    assert.ok(predicted.includes("->"), predicted);
     assert.ok(mbits(/-> (.*)/.exec(predicted)[1]) >= 40, predicted);
     assert.equal(ofKernel(), before, "nothing changes before it is confirmed");
     await shoot(page, "loop-5-rehearsed");

@@ -108,7 +108,7 @@ async function newContext(browser) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
   if (process.env.DIST) {
     const types = { js: "text/javascript", css: "text/css", html: "text/html" };
-    await context.route(/\/(app\.js|app\.css)?$/, (route) => {
+    await context.route(/\/((app|chunk|panels)\.(js|css))?$/, (route) => {
       const file = new URL(route.request().url()).pathname.slice(1) || "index.html";
       return route.fulfill({ body: readFileSync(join(process.env.DIST, file)), contentType: types[file.split(".").pop()] });
     });

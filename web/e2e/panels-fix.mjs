@@ -241,6 +241,7 @@ try {
     await tab.getByRole("link", { name: "Fix", exact: true }).click();
     await tab.getByLabel("Undo on this host").click();
     await tab.getByText("reverted: 1 setting as before").waitFor({ timeout: WAIT });
+    await tab.getByText("this host's changes were reverted since").waitFor({ timeout: WAIT });
     assert.equal(ofKernel(), before);
     await shoot(tab, "loop-9-undone");
     await again.close();

@@ -108,7 +108,7 @@ async function newContext(browser) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
   if (process.env.DIST) {
     const types = { js: "text/javascript", css: "text/css", html: "text/html" };
-    await context.route(/\/(app\.js|app\.css)?$/, (route) => {
+    await context.route(/\/((app|chunk|panels)\.(js|css))?$/, (route) => {
       const file = new URL(route.request().url()).pathname.slice(1) || "index.html";
       return route.fulfill({ body: readFileSync(join(process.env.DIST, file)), contentType: types[file.split(".").pop()] });
     });
@@ -198,6 +198,7 @@ try {
     await button("Measure and plan").click();
     await button("Apply…").waitFor({ timeout: LONG });
     const predicted = await stepOf("Rehearse").innerText();
+    assert.ok(predicted.includes("->"), predicted);
     assert.ok(mbits(/-> (.*)/.exec(predicted)[1]) >= 40, predicted);
     assert.equal(ofKernel(), before, "nothing changes before it is confirmed");
     await shoot(page, "loop-5-rehearsed");
@@ -228,7 +229,7 @@ try {
     await page.getByLabel("Undo on this host").waitFor({ timeout: WAIT });
     await shoot(page, "loop-7-verified");
     await stepOf("Keep or put back").getByRole("button", { name: "Keep" }).click();
-    await page.locator(".said", { hasText: "kept until the next boot" }).waitFor({ timeout: WAIT });
+    await page.locator(".loop > .said", { hasText: "kept until the next boot" }).waitFor({ timeout: WAIT });
     await shoot(page, "loop-8-kept");
   });
 
@@ -240,6 +241,7 @@ try {
     await tab.getByRole("link", { name: "Fix", exact: true }).click();
     await tab.getByLabel("Undo on this host").click();
     await tab.getByText("reverted: 1 setting as before").waitFor({ timeout: WAIT });
+    await tab.getByText("this host's changes were reverted since").waitFor({ timeout: WAIT });
     assert.equal(ofKernel(), before);
     await shoot(tab, "loop-9-undone");
     await again.close();
@@ -252,6 +254,7 @@ try {
       const press = (name) => tab.getByRole("button", { name, exact: true }).click({ timeout: LONG });
       await tab.goto(server.link);
       await tab.getByRole("link", { name: "Fix", exact: true }).click();
+      await tab.locator(".loop > .said").waitFor({ timeout: WAIT });
       await tab.fill("#fix-host", host);
       await tab.selectOption("#fix-direction", "to");
       await tab.fill("#fix-time", "3");
@@ -260,11 +263,11 @@ try {
       await press("Apply…");
       await tab.locator("dialog td, dialog th").filter({ hasText: host }).first().waitFor({ timeout: WAIT });
       await press("Apply");
-      const verified = tab.locator(".said", { hasText: "bit/s" });
+      const verified = tab.locator(".loop > .said", { hasText: "bit/s" });
       await verified.waitFor({ timeout: LONG });
       assert.ok(mbits(/-> (.*)/.exec(await verified.innerText())[1]) >= 40, await verified.innerText());
       await press("Put back");
-      await tab.locator(".said", { hasText: "reverted: 1 setting as before" }).waitFor({ timeout: WAIT });
+      await tab.locator(".loop > .said", { hasText: "reverted: 1 setting as before" }).waitFor({ timeout: WAIT });
       const jobs = await (await fetch(new URL("/api/jobs", server.link), { headers: { Authorization: `Bearer ${server.link.split("=")[1]}` } })).text();
       const shown = await tab.evaluate(() => document.body.innerText + JSON.stringify([{ ...localStorage }, { ...sessionStorage }]));
       assert.ok(jobs.includes("--direction to") && !(jobs + shown).includes(process.env.TUNE_TOKEN), "the tune token is shown nowhere");

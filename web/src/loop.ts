@@ -280,7 +280,11 @@ export function conclusion(loop: Loop, outcome: Outcome | null): string | null {
   const { plan, rehearsal, verification } = loop;
   if (outcome !== null && outcome.error !== null) return outcome.error;
   if (verification) {
-    const of = verification.directions.map((one) => verdict(one.goodput_bps, one.direction, "", rate));
+    // Goodput, and whatever else was missed.
+    const of = verification.directions.flatMap((one) => [
+      verdict(one.goodput_bps, one.direction, "", rate),
+      ...(one.loaded_p50_ns?.verdict === "missed" ? [verdict(one.loaded_p50_ns, one.direction, "round trip under load ", time)] : []),
+    ]);
     const end = loop.kept ? "; kept until the next boot" : loop.putBack === null ? "" : `; reverted: ${settings(loop.putBack)} as before`;
     return `${of.join("; ")}${end}`;
   }

@@ -158,6 +158,9 @@ describe("the words of the terminal", () => {
     expect(conclusion(loop, null)).toMatch(/^HELD → 14.8/);
     expect(conclusion(loopOf([...VERIFIED, event("kept")]), outcome("done"))).toMatch(/; kept until the next boot$/);
     expect(conclusion(loopOf([...VERIFIED, event("put_back", { settings: 1 })]), outcome("done"))).toMatch(/; reverted: 1 setting as before$/);
+    const slow = { before: 41.9e6, predicted: 40.4e6, range: [32.3e6, 48.4e6] as [number, number], now: 50.9e6, verdict: "missed" as const };
+    const missed = event("verified", { verification: { predicted: "plan", directions: [{ ...verified, loaded_p50_ns: slow }] } });
+    expect(conclusion(loopOf([...APPLIED, missed]), null)).toMatch(/^HELD → .*; MISSED → round trip under load 41.9 ms -> 50.9 ms/);
     expect(conclusion(loopOf(REHEARSED), null)).toBeNull();
     expect(conclusion(loopOf(START), outcome("failed", "no route"))).toBe("no route");
     expect(conclusion(loopOf(VERIFIED), outcome("failed", "the far end does not answer"))).toBe("the far end does not answer");

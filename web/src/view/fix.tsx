@@ -148,8 +148,9 @@ export function Fix({ run }: { run: string | null }) {
   }, [run]);
   const job = follower.job.value;
   useEffect(() => {
-    // A job of another tab, or from before a reload, brings its host.
-    if (job && run === null && typed("host") === "") set({ host: hostOf(job.command) });
+    // A job of another tab, or from before a reload, brings its host, unless somebody types there.
+    const isTyping = document.activeElement?.id === "fix-host";
+    if (job && run === null && typed("host") === "" && !isTyping) set({ host: hostOf(job.command) });
   }, [job, run]);
   const isOld = run !== null && !follower.isRunning.value && loop.value.run !== run;
   return (
@@ -333,7 +334,7 @@ const goodputs = (measurement: Measurement): string =>
   measurement.directions.map((one) => `${arrow(one.direction)} ${rate(one.goodput_bps)}`).join(", ");
 
 /** What reverts the changes of a far end in a terminal. */
-const revertThere = (command: string): string => `bdp tune revert --at ${quoted(hostOf(command))}`;
+const revertThere = (far: string): string => `bdp tune revert --at ${quoted(far)}`;
 
 const RunLink = ({ run }: { run: string | null }) => run !== null && <a href={address("run", run)}>run {run}</a>;
 
@@ -621,6 +622,8 @@ function Verification({ of }: { of: VerificationDocument }) {
 }
 
 function Keep({ loop: of, step, command }: Shown) {
+  const near = of.journals?.near ?? null;
+  const isUndone = near !== null && inForce.value[""]?.journals.every((one) => one.id !== near);
   const answer = (yes: boolean) => () => void attempt(() => follower.answer(yes));
   return (
     <>
@@ -632,12 +635,13 @@ function Keep({ loop: of, step, command }: Shown) {
           <Act act={answer(false)}>Put back</Act>
         </div>
       )}
-      {of.kept && (
+      {of.kept && isUndone && <p>this host's changes were reverted since</p>}
+      {of.kept && !isUndone && (
         <p>
           kept until the next boot; Undo reverts it
           {of.journals?.far != null && (
             <>
-              , and <code>{revertThere(command)}</code> that of the far end
+              , and <code>{revertThere(hostOf(command))}</code> that of the far end
             </>
           )}
         </p>
@@ -678,22 +682,22 @@ async function undo(command: "revert" | "confirm", at: string): Promise<void> {
 function InForce() {
   const host = typed("host");
   const { journals, kept, putBack } = loop.value;
-  const look = (at: string) => {
+  const look = (at: string, isQuiet: boolean) => {
     list(at).catch((error: unknown) => {
-      if (error instanceof api.Refusal) undone.value = { text: error.message, isBad: true };
+      if (error instanceof api.Refusal && !isQuiet) undone.value = { text: `${error.message}; in a terminal: ${revertThere(at)}`, isBad: true };
     });
   };
   const lookThere = () => {
     if (typed("tune_token") === "") {
       undone.value = { text: `type the tune token of ${host} first`, isBad: true };
       document.getElementById("fix-tune_token")?.focus();
-    } else look(host);
+    } else look(host, false);
   };
   useEffect(() => {
-    look("");
-    if (journals?.far != null && typed("tune_token") !== "") look(host);
+    look("", true);
+    if (journals?.far != null && typed("tune_token") !== "") look(host, true);
     return api.onBack(() => {
-      look("");
+      look("", true);
     });
   }, [journals === null, kept, putBack]);
   return (

@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io::ErrorKind;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::AsFd;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -22,6 +22,7 @@ use crate::error::{FlowError, Result};
 use crate::handshakes::{self, MOST_UNDER_WAY};
 use crate::pause::{looks_seldom, wait_until};
 use crate::probe_flow::{self, Arrival, Carrier};
+use crate::session::dial::any_address;
 
 /// Connections that may wait to be taken, and as many that are kept once they are: two seconds of the lab's probe flows.
 const PROBE_CONNECTIONS: usize = 128;
@@ -106,11 +107,7 @@ fn schedule(order: &ProbeOrder, start_ns: u64) -> Schedule {
 }
 
 fn send_datagrams(order: &ProbeOrder, stop: &AtomicBool) -> Result<Probed> {
-    let any: SocketAddr = match order.to {
-        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
-    };
-    let socket = UdpSocket::bind(any).map_err(FlowError::io("bind probe"))?;
+    let socket = UdpSocket::bind((any_address(order.to), 0)).map_err(FlowError::io("bind probe"))?;
     socket.connect(order.to).map_err(FlowError::io("connect probe"))?;
     socket.set_nonblocking(true).map_err(FlowError::io("prepare probe"))?;
     if !wait_until(clock::monotonic_ns() + order.offset.as_ns(), stop) {

@@ -8,9 +8,10 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 
+use bdp_flow::session::dial::any_address;
 use bdp_model::probes::hops::{ProbeMethod, ProbeProtocol};
 use bdp_sys::SysError;
 use bdp_sys::hop_socket::{SynOutcome, SynProbe};
@@ -41,14 +42,10 @@ impl TcpProber {
         from: Option<SocketAddr>,
         device: Option<&str>,
     ) -> Result<Self, SysError> {
-        let any: IpAddr = match to {
-            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-        };
         let draw = u16::from_be_bytes(bdp_sys::random::bytes()?);
         Ok(Self {
             to,
-            from: from.map_or(any, |from| from.ip()),
+            from: from.map_or(any_address(to), |from| from.ip()),
             device: device.map(str::to_owned),
             first_port: PORTS.start + draw % (PORTS.end - PORTS.start),
             under_way: BTreeMap::new(),

@@ -1,6 +1,6 @@
 //! Destination and source of probes.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 
 use bdp_model::measurement::MeasureRequest;
 use bdp_model::probes::ping::PingRequest;
@@ -29,12 +29,6 @@ pub(super) fn options(request: &PingRequest) -> TcpOptions {
 pub(super) fn local_end(request: &PingRequest, to: SocketAddr) -> Result<Option<SocketAddr>, SessionError> {
     Ok(dial::local_address(&dialling(request))?.map(|local| (local, 0).into()).or_else(|| {
         // A socket that is bound to a device only needs none.
-        request.bind_device.as_ref().map(|_| {
-            let any: IpAddr = match to {
-                SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-                SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-            };
-            (any, 0).into()
-        })
+        request.bind_device.as_ref().map(|_| (dial::any_address(to), 0).into())
     }))
 }

@@ -1,7 +1,7 @@
 //! From a host's name to connections, each within its deadline.
 
 use std::io::ErrorKind;
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -185,11 +185,12 @@ pub fn local_end(
     if local.is_none() && port == 0 {
         return Ok(None);
     }
-    let any: IpAddr = match to {
-        SocketAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
-        SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
-    };
-    Ok(Some((local.unwrap_or(any), port).into()))
+    Ok(Some((local.unwrap_or(any_address(to)), port).into()))
+}
+
+/// Returns the unspecified address of the same family.
+pub fn any_address(to: SocketAddr) -> IpAddr {
+    if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() }
 }
 
 /// Returns the error that a failed system call means for the connecting end.

@@ -2,6 +2,7 @@
 
 use bdp_model::facts::Facts;
 use bdp_model::finding::caveat::Caveat;
+use bdp_model::finding::limit::Consequence;
 use bdp_model::finding::{Confidence, Finding, Limit};
 use bdp_model::measurement::experiment::{Change, DATAGRAM_BYTES, Experiment, Order};
 use bdp_model::measurement::{Direction, DirectionResult, Measurement};
@@ -48,11 +49,8 @@ pub fn next(measurement: &Measurement, direction: Direction) -> Option<Order> {
 }
 
 /// Whether experiments may replace a first finding instead of confirming it.
-pub const fn may_replace(limit: Limit) -> bool {
-    matches!(
-        limit,
-        Limit::Unknown | Limit::RandomLoss | Limit::CongestionLoss | Limit::ShallowQueue | Limit::PathChanged
-    )
+pub fn may_replace(limit: Limit) -> bool {
+    limit.has(Consequence::Replaceable)
 }
 
 /// Chooses the most decisive experiment if the first finding leaves something open. `datagrams_pass`: whether UDP crosses the path.
@@ -107,20 +105,7 @@ fn is_open(facts: &Facts, finding: &Finding) -> bool {
         Limit::Policer => facts.is_paced() && facts.experiments.is_empty(),
         _ => false,
     };
-    let of_path = matches!(
-        finding.limit,
-        Limit::Unknown
-            | Limit::RandomLoss
-            | Limit::CongestionLoss
-            | Limit::ShallowQueue
-            | Limit::Policer
-            | Limit::Reordering
-            | Limit::PathRate
-            | Limit::CrossTraffic
-            | Limit::PathChanged
-            | Limit::SackMissing
-    );
-    of_path && (alike || finding.confidence < Confidence::High)
+    finding.limit.has(Consequence::Experiment) && (alike || finding.confidence < Confidence::High)
 }
 
 /// The next change, and how long it takes until enough losses can be expected. More connections decide most.

@@ -1,6 +1,7 @@
 //! The next limit once one is gone: the smallest other known bound of the connection.
 
 use bdp_model::facts::Facts;
+use bdp_model::finding::limit::Consequence;
 use bdp_model::finding::{Finding, Limit, Next};
 use bdp_model::tuning::setting::Setting;
 
@@ -13,17 +14,7 @@ const WORTH: f64 = 1.1;
 /// Adds the next limit, if the rule has not given it and a bound is known.
 pub fn known(facts: &Facts, finding: Finding) -> Finding {
     // The path's rate is fixed; a window or a buffer names its own next limit.
-    let can_go = matches!(
-        finding.limit,
-        Limit::SlowWriter
-            | Limit::SlowReader
-            | Limit::AskedRate
-            | Limit::Cpu
-            | Limit::RandomLoss
-            | Limit::SackMissing
-            | Limit::Reordering
-            | Limit::HostDrops
-    );
+    let can_go = finding.limit.has(Consequence::Next);
     if !can_go || finding.next.is_some() || facts.udp.is_some() {
         return finding;
     }

@@ -9,6 +9,7 @@ use crate::lock::lock;
 
 /// A receiver's counts of one stream of datagrams so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ArrivalReading {
     /// Datagrams sent, by the highest sequence number received.
     pub sent: u64,

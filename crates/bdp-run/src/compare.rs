@@ -7,6 +7,7 @@ use crate::RunError;
 
 /// Two runs by their figures, and the metrics to judge.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ComparePlan {
     /// The run to compare with.
     pub a: RunFigures,
@@ -20,6 +21,7 @@ pub struct ComparePlan {
 
 /// A run and its figures.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunFigures {
     /// The run's name.
     pub run: String,

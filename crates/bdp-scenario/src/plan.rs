@@ -18,10 +18,11 @@ use bdp_model::units::Nanos;
 
 /// Options for planning the cases of a scenario.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlanOptions {
     /// Seed that replaces the file's.
     pub seed: Option<u64>,
-    /// Selects the matching cases ([`CaseSpec::matches`]).
+    /// Selects the matching cases, as `--filter` does.
     pub filter: Option<String>,
     /// Overrides: dotted path and value as text. A swept parameter is fixed at that value.
     pub overrides: Vec<(String, String)>,

@@ -6,6 +6,7 @@ use crate::{Result, SysError};
 
 /// The fields of `struct tcp_info` that bdp reads. Times in nanoseconds, sizes in bytes unless a name says segments.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpInfo {
     /// TCP state, numbered as in `include/net/tcp_states.h`.
     pub state: Option<u8>,

@@ -50,6 +50,7 @@ static TOPICS: &[Topic] = &topics! {
     "verification-members" "json-verification.md" "members of the JSON of 'bdp verify', one by one",
     "tune-members" "json-tune.md" "members of the JSON of 'bdp tune apply', one by one",
     "tune-show-members" "json-tune-show.md" "members of the JSON of 'bdp tune show', one by one",
+    "job-members" "json-job.md" "members of the JSON of jobs, events and outcomes, one by one",
     "twins" "twin.md" "'bdp twin': emulating a measured path, and the accuracy",
     "comparisons" "compare.md" "'bdp compare': two runs with confidence intervals",
     "comparison-members" "json-comparison.md" "members of the JSON of 'bdp compare', one by one",

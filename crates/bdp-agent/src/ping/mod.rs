@@ -42,6 +42,7 @@ pub const SHORTEST_SHOWN: Nanos = Nanos::millis(1);
 
 /// Progress of a ping.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PingProgress {
     /// Probes sent that count.
     pub sent: u64,
@@ -51,9 +52,10 @@ pub struct PingProgress {
     pub rtt_ns: Option<u64>,
     /// Time since the first probe.
     #[serde(rename = "elapsed_ns", with = "bdp_model::units::nanoseconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub elapsed: Nanos,
-    /// Results of probes since the last report, in the order in which they were settled; empty below
-    /// [`SHORTEST_SHOWN`].
+    /// Results of probes since the last report, in the order in which they were settled; empty if they are sent more
+    /// often than once per millisecond.
     pub settled: Vec<Sample>,
 }
 

@@ -1,5 +1,6 @@
 //! Socket buffers: what autotuning may reach, compared with what the path needs in flight.
 
+use bdp_model::finding::limit::Consequence;
 use bdp_model::finding::{Action, Cause, Finding, Limit};
 use bdp_model::measurement::ends::End;
 use bdp_model::tuning::{Change, Gain, Reason, Target, Why};
@@ -43,7 +44,7 @@ pub(super) fn add(draft: &mut Draft, way: &Way, near: &Host<'_>, far: &Host<'_>)
     let by_switch = first.remedy.as_ref().is_some_and(|remedy| remedy.action == Action::Set);
     let mut is_elsewhere = by_window && !is_of_settings(first);
     // A larger buffer only holds more of what a program has not read or written.
-    if is_of_programs(first.limit) {
+    if first.limit.has(Consequence::OfPrograms) {
         return;
     }
     let Some(rate) = way.rate_bps.or_else(|| by_window.then(|| furthest(way)).flatten()) else { return };
@@ -76,21 +77,6 @@ fn is_of_settings(finding: &Finding) -> bool {
         // The maximum is enough for the path, or the host lacks the memory: either is reported.
         None => matches!(finding.cause, Some(Cause::RmemMaximum | Cause::WmemMaximum | Cause::BufferRunsDry)),
     }
-}
-
-/// Whether a program is the limit, or what it requested.
-const fn is_of_programs(limit: Limit) -> bool {
-    matches!(
-        limit,
-        Limit::SlowReader
-            | Limit::SlowWriter
-            | Limit::Nagle
-            | Limit::AskedRate
-            | Limit::ProgramWindow
-            | Limit::ClientIdle
-            | Limit::RoundTrips
-            | Limit::Cpu
-    )
 }
 
 /// Plans both buffers of a host that sends and receives on a path described by figures.

@@ -1,7 +1,8 @@
 //! A direction of the path, and its target goodput.
 
 use bdp_model::facts::Facts;
-use bdp_model::finding::{Finding, Limit};
+use bdp_model::finding::Finding;
+use bdp_model::finding::limit::Consequence;
 use bdp_model::measurement::ends::{Direction, End};
 use bdp_model::tuning::PlanDirection;
 
@@ -64,9 +65,7 @@ impl Way {
 
 /// The direction's capacity: from another measurement, the devices' ceiling, or the goodput if the path itself was full.
 pub(super) fn rate(facts: &Facts, findings: &[Finding], shown: Option<f64>) -> Option<f64> {
-    let full = findings.iter().any(|finding| {
-        matches!(finding.limit, Limit::PathRate | Limit::Ceiling | Limit::Policer | Limit::HalfDuplex)
-    });
+    let full = findings.iter().any(|finding| finding.limit.has(Consequence::IsCapacity));
     if full {
         return Some(facts.goodput_bps);
     }

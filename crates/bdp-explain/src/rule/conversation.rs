@@ -7,7 +7,6 @@ use bdp_model::finding::threshold::CAPTURE_LACKS;
 use bdp_model::finding::{Action, Cause, Confidence, Evidence, Finding, Limit, Place, Remedy};
 use bdp_model::units::Nanos;
 
-use crate::rule::beside::BESIDE;
 use crate::rule::part::{self, sure};
 use crate::rule::{self, black_hole, captured, unknown};
 
@@ -89,7 +88,7 @@ pub fn explain(facts: &Facts, conversation: &Conversation) -> Vec<Finding> {
         .filter(|part| part.0 != waits && part.1 / active >= FURTHER && is_of_an_end(part.0))
         .map(|part| of(facts, conversation, part.0, part.1 / active));
     let further: Vec<Finding> = further.filter(|finding| finding.limit != limit).collect();
-    let beside = BESIDE.iter().filter(|_| waits == Waits::Path).filter_map(|rule| rule(facts));
+    let beside = rule::BESIDE.iter().filter(|_| waits == Waits::Path).filter_map(|rule| rule(facts));
     left_open
         .into_iter()
         .chain([binding])

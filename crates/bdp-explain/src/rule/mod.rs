@@ -3,7 +3,6 @@
 
 pub mod asked_rate;
 pub mod at_ceiling;
-pub mod beside;
 pub mod beyond_doubt;
 pub mod black_hole;
 pub mod captured;
@@ -42,7 +41,8 @@ pub mod watched_account;
 use bdp_model::facts::{Facts, Waits};
 use bdp_model::finding::Finding;
 
-use beside::Rule;
+/// A rule: claims the limit, or returns `None`.
+pub type Rule = fn(&Facts) -> Option<Finding>;
 
 /// Rules for a path that is busy all the time, or that changed: anything else that is full is full because of it.
 const BUSY_PATH: [Rule; 8] = [
@@ -76,6 +76,16 @@ const PLAIN_PATH: [Rule; 2] = [slow_start::outlasted, captured::plain_path];
 
 const RECEIVE_WINDOW: [Rule; 2] = [receive_window::half_scaled, receive_window::judge];
 const SEND_BUFFER: [Rule; 3] = [send_buffer::runs_dry, send_buffer::judge, captured::judge];
+
+/// Rules for what is true in addition to the limit: marks, counters, options.
+const BESIDE: [Rule; 6] = [
+    path_step::judge,
+    ecn_marks::judge,
+    host_drops::judge,
+    sack_missing::judge,
+    timestamps_missing::judge,
+    reverse_path::is_full_too,
+];
 
 /// Without an account of the time: a program that pauses closes windows and fills queues in bursts, which would mislead later rules.
 const WITHOUT: [&[Rule]; 13] = [

@@ -5,7 +5,6 @@ use bdp_model::finding::threshold::EXCEEDED;
 use bdp_model::finding::{Confidence, Finding, Limit};
 
 use crate::next;
-use crate::rule::beside::BESIDE;
 use crate::rule::{self, beyond_doubt, black_hole, part, paused, unknown};
 
 /// The limit first, then further findings.
@@ -19,7 +18,7 @@ pub fn explain(facts: &Facts) -> Vec<Finding> {
         _ => binding,
     };
     let limit = binding.limit;
-    let beside = BESIDE.iter().filter_map(|rule| rule(facts)).filter(|finding| finding.limit != limit);
+    let beside = rule::BESIDE.iter().filter_map(|rule| rule(facts)).filter(|finding| finding.limit != limit);
     let programs = programs_beside(facts, waits, GOOD_PART).filter(|finding| finding.limit != limit);
     let binding = next::known(facts, beyond_doubt::temper(facts, binding));
     let all = std::iter::once(binding).chain(beside).chain(programs);

@@ -2,6 +2,7 @@
 
 use bdp_model::facts::{Facts, Step};
 use bdp_model::finding::Limit;
+use bdp_model::finding::limit::Consequence;
 use bdp_model::statistics::median;
 use bdp_model::twin::Source;
 
@@ -52,17 +53,7 @@ impl Known {
                 return Some(Self::flat(bps, Source::DeliveryBehindQueue));
             }
         }
-        let is_paths = matches!(
-            limit,
-            Limit::PathRate
-                | Limit::ShallowQueue
-                | Limit::CongestionLoss
-                | Limit::CrossTraffic
-                | Limit::EcnMarks
-                | Limit::HalfDuplex
-                | Limit::PathChanged
-        );
-        let is_paths = is_paths || losses.are_the_bottlenecks();
+        let is_paths = limit.has(Consequence::AtBottleneck) || losses.are_the_bottlenecks();
         is_paths
             .then(|| delivery.percentile_bps(90.0))
             .flatten()

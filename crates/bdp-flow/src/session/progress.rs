@@ -8,20 +8,23 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::meter::ArrivalReading;
 
-/// Progress of a measurement, for a live line. Reported about every [`bdp_model::flow::FlowSpec::interval`], at most
-/// every 100 ms.
+/// Progress of a measurement, reported about every `interval` of its flows, at most every 100 ms.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Progress {
     /// The current stage.
     pub stage: Stage,
     /// Time since the stage began.
     #[serde(rename = "elapsed_ns", with = "bdp_model::units::nanoseconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub elapsed: Nanos,
     /// Planned duration of the stage; zero if unknown.
     #[serde(rename = "total_ns", with = "bdp_model::units::nanoseconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub total: Nanos,
     /// Time over which the goodput is measured; `None` for the time since the last report.
     #[serde(default, rename = "span_ns", with = "bdp_model::units::nanoseconds::option")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
     pub span: Option<Nanos>,
     /// Goodput since the last report, in bit/s, of each running direction, as seen by the local end.
     pub goodput_bps: Vec<(Direction, f64)>,
@@ -42,13 +45,14 @@ pub struct Progress {
 
 /// A stage of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
     /// Resolving the host, connecting and greeting the server.
     Connecting,
     /// The round trip without load.
     Idle,
-    /// One direction under load; [`Stage::Both`] if both run at once.
+    /// One direction under load; `both` if both run at once.
     Direction(Direction),
     /// Both directions under load.
     Both,

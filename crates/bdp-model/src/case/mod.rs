@@ -326,7 +326,8 @@ struct Recorded {
     socket_buffer: Option<ByteCount>,
     #[serde(skip)]
     dscp: Option<u8>,
-    #[serde(skip)]
+    /// Socket options that are one number.
+    #[serde(flatten)]
     socket: SocketNumbers,
     /// How the sender passes its bytes to the kernel; absent if it copies them.
     #[serde(default = "copied", skip_serializing_if = "is_copied")]

@@ -1,5 +1,5 @@
-//! Options of a flow's sockets that are one number, each declared once: JSON, protocol, command line, comparison and system call use
-//! this table. The kernel's constant is in `bdp-sys/src/socket_option.rs`.
+//! Options of a flow's sockets that are one number, each declared once: JSON, protocol, command line, scenarios, sweeps, comparison
+//! and system call use this table. The kernel's constant is in `bdp-sys/src/socket_option.rs`.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::units::{ByteCount, typed_size};
 /// A socket option.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SocketOption {
-    /// Member in JSON.
+    /// Member in JSON, and key of a scenario's flow.
     pub member: &'static str,
     /// Description of the member.
     pub about: &'static str,
@@ -85,9 +85,7 @@ impl SocketOption {
     pub fn parse(&self, text: &str) -> Result<u64, String> {
         let value = match self.notation {
             Notation::Size => text.parse::<ByteCount>().map(ByteCount::as_bytes).map_err(|e| e.to_string()),
-            Notation::Number => {
-                text.parse().map_err(|_| format!("'{text}' is not a number from 0 to {}", self.most))
-            }
+            Notation::Number => text.parse().map_err(|_| format!("'{text}' is not {}", self.range())),
         }?;
         match value {
             value if value <= self.most => Ok(value),
@@ -100,6 +98,15 @@ impl SocketOption {
         match self.notation {
             Notation::Size => typed_size(ByteCount::bytes(value)),
             Notation::Number => value.to_string(),
+        }
+    }
+
+    /// Returns the values that it takes, for a person who typed another.
+    pub fn range(&self) -> String {
+        match (self.notation, self.most) {
+            (Notation::Size, u64::MAX) => "bytes, such as \"128K\"".to_owned(),
+            (Notation::Size, most) => format!("bytes up to {}, such as \"128K\"", self.typed(most)),
+            (Notation::Number, most) => format!("a number from 0 to {most}"),
         }
     }
 
@@ -121,6 +128,17 @@ impl SocketNumbers {
     pub fn of(value: impl FnMut(&'static SocketOption) -> Option<u64>) -> Self {
         let mut values = TABLE.iter().map(value);
         Self(std::array::from_fn(|_| values.next().flatten()))
+    }
+
+    /// Sets each option to what this returns for it, unless one fails.
+    pub fn try_of<E>(
+        mut value: impl FnMut(&'static SocketOption) -> Result<Option<u64>, E>,
+    ) -> Result<Self, E> {
+        let mut numbers = Self::default();
+        for (number, option) in numbers.0.iter_mut().zip(&TABLE) {
+            *number = value(option)?;
+        }
+        Ok(numbers)
     }
 
     /// Returns every option with its value, if it is set.

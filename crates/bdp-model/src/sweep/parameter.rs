@@ -6,6 +6,7 @@
 use std::cmp::Ordering;
 use std::ops::RangeInclusive;
 
+use crate::flow::socket::{Notation, SocketOption};
 use crate::flow::window::WindowBytes;
 use crate::sweep::curve::Axis;
 use crate::units::{ByteCount, Nanos, Probability, Rate};
@@ -159,8 +160,19 @@ impl Parameter {
         match Self::ALL.into_iter().find(known) {
             Some(known) => known,
             None if of_host && path.contains(".sysctls.") => new("sysctl", Kind::Count, Unit::Number, ANY),
-            None => new("", Kind::Word, Unit::Number, ANY),
+            None => {
+                let option = SocketOption::all().iter().find(|option| !of_host && option.member == last);
+                option.map_or(new("", Kind::Word, Unit::Number, ANY), Self::of_socket)
+            }
         }
+    }
+
+    fn of_socket(option: &'static SocketOption) -> Self {
+        let (kind, unit) = match option.notation {
+            Notation::Size => (Kind::Size, Unit::Bytes),
+            Notation::Number => (Kind::Count, Unit::Number),
+        };
+        new(option.member, kind, unit, 0..=option.most)
     }
 
     /// Returns the parameters that `bdp sweep` varies, each with its axis.
@@ -247,6 +259,9 @@ mod tests {
             ("stack", Kind::Word, Unit::Number),
             ("flow.congestion", Kind::Word, Unit::Number),
             ("flow.direction", Kind::Word, Unit::Number),
+            ("flow.unsent_limit", Kind::Size, Unit::Bytes),
+            ("flow.priority", Kind::Count, Unit::Number),
+            ("hosts.far.priority", Kind::Word, Unit::Number),
         ] {
             let parameter = Parameter::at(path);
             assert_eq!((parameter.kind, parameter.unit), (kind, unit), "{path}");

@@ -77,7 +77,9 @@ pub struct Outcomes(Vec<PointOutcomes>);
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct PointOutcomes {
+    /// Name of the point.
     point: String,
+    /// Values of each metric.
     values: BTreeMap<Metric, Vec<f64>>,
     /// Whether its values have no noise because all of it ran under the virtual clock.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -10,6 +10,7 @@ use crate::case::key::{digest, key};
 
 /// What to capture, and where to write it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CaptureOrder {
     /// The folder for the files.
     pub folder: PathBuf,

@@ -22,6 +22,7 @@ pub const EVENT_SCHEMA: &str = "bdp.event/1";
 
 /// An event of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event<'a> {
     /// An unfinished run of the lab is resumed.
@@ -50,6 +51,7 @@ pub enum Event<'a> {
         cases: usize,
         /// Estimated time for all of them.
         #[serde(rename = "time_ns", with = "bdp_model::units::nanoseconds")]
+        #[cfg_attr(feature = "schema", schemars(with = "u64"))]
         time: Nanos,
     },
     /// An attempt at a case begins.
@@ -67,6 +69,7 @@ pub enum Event<'a> {
         settled: bool,
         /// Estimated time left.
         #[serde(rename = "left_ns", with = "bdp_model::units::nanoseconds")]
+        #[cfg_attr(feature = "schema", schemars(with = "u64"))]
         left: Nanos,
     },
     /// A measurement made progress.
@@ -112,6 +115,7 @@ pub enum Event<'a> {
         interface: Cow<'a, str>,
         /// How long it captures; `None` until cancelled.
         #[serde(rename = "time_ns", with = "bdp_model::units::nanoseconds::option")]
+        #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
         time: Option<Nanos>,
     },
     /// A stage of a fix begins.
@@ -179,6 +183,7 @@ pub enum Event<'a> {
 
 /// A stage of a fix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "FixStage"))]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
     /// The first measurement.
@@ -197,6 +202,7 @@ pub enum Stage {
 
 /// A question of a job, answered by yes or no.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "about", rename_all = "snake_case")]
 pub enum Question<'a> {
     /// Whether to apply a change.
@@ -210,6 +216,7 @@ pub enum Question<'a> {
 
 /// The journals of applied changes; none if everything was already set.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Journals {
     /// The journal of this host.
     pub near: Option<u32>,

@@ -44,6 +44,7 @@ pub const OUTCOME_SCHEMA: &str = "bdp.outcome/1";
 
 /// Work of one kind. Credentials are not part of its JSON: whoever runs it has them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "job", rename_all = "snake_case")]
 pub enum Job {
     /// Measurements to a host.
@@ -74,6 +75,7 @@ pub enum Job {
 
 /// The outcome of a job in brief.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "JobOutcome"))]
 pub struct Outcome {
     /// The id of the stored run; `None` if nothing is stored.
     pub run: Option<String>,
@@ -91,6 +93,7 @@ pub struct Outcome {
 
 /// How a job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
     /// Completed as planned.

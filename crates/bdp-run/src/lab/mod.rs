@@ -32,6 +32,7 @@ use schedule::{Keep, RunOptions};
 
 /// A plan of cases to run on the lab.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LabPlan {
     /// The kind under which the run is listed: lab or sweep.
     pub kind: RunKind,
@@ -65,6 +66,7 @@ pub struct LabPlan {
 
 /// A sweep within a scenario to which points are added.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RefinedSweep {
     /// Name of the scenario.
     pub scenario: String,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// The run that a measurement is compared with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Baseline {
     /// The run's name.
     pub run: String,
@@ -16,6 +17,7 @@ pub struct Baseline {
 
 /// A figure of a measurement, compared with the same figure of the baseline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Against {
     /// The figure.
     pub figure: Figure,

@@ -31,6 +31,7 @@ use ssh::{FarEnd, SshPlan};
 
 /// A plan of measurements: what to measure, how often, and what is expected.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MeasurePlan {
     /// The request of each run.
     pub request: MeasureRequest,

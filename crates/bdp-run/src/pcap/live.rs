@@ -25,11 +25,13 @@ const ANY: &str = "any";
 
 /// A capture to begin.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LivePlan {
     /// The interface; `any` for all of them.
     pub interface: String,
     /// Duration; `None` until cancelled.
     #[serde(rename = "time_ns", with = "bdp_model::units::nanoseconds::option")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
     pub time: Option<Nanos>,
     /// Bytes to keep of each packet.
     pub snap: u32,

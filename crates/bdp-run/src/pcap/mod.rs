@@ -33,6 +33,7 @@ const TRACED_BYTES: u64 = 4096;
 
 /// Captures to read.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PcapPlan {
     /// The sources of packets.
     pub sources: Vec<Source>,

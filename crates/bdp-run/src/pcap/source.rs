@@ -18,6 +18,7 @@ const LOOK: u64 = 4096;
 
 /// A source of packets.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
     /// A file; `-` is standard input.

@@ -35,6 +35,7 @@ const LOOK_NS: u64 = 20_000_000;
 
 /// A plan to probe a path.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PathPlan {
     /// The probes to send.
     pub request: PathRequest,

@@ -14,6 +14,7 @@ use crate::{Event, RunError};
 
 /// A plan of probes to send and the results expected.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PingPlan {
     /// The probes to send.
     pub request: PingRequest,

@@ -28,6 +28,7 @@ use refine::Refinement;
 
 /// A parameter that a sweep can vary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Variable {
     /// Window on the wire, in bytes.
@@ -44,6 +45,7 @@ pub enum Variable {
 
 /// A parameter and its values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Varied {
     /// The parameter to vary.
     pub parameter: Variable,
@@ -53,6 +55,7 @@ pub struct Varied {
 
 /// One value of a parameter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Setting {
     /// As typed, or as a number if calculated.
     pub text: String,
@@ -62,6 +65,7 @@ pub struct Setting {
 
 /// A sweep to a host.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SweepPlan {
     /// The request of each point, except for the varied parameters.
     pub request: MeasureRequest,

@@ -5,7 +5,7 @@ mod steps;
 
 use std::borrow::Cow;
 
-use bdp_model::finding::Limit;
+use bdp_model::finding::limit::Consequence;
 use bdp_model::measurement::ends::{Direction, End};
 use bdp_model::measurement::{HostFacts, MeasureRequest, Measurement};
 use bdp_model::tuning::setting::Setting;
@@ -176,22 +176,12 @@ fn show_capacity<S: FixSteps>(
     measured: &Measurement,
     steps: &mut S,
 ) -> Result<Option<OneMeasured>, S::Error> {
-    let hidden = |limit: Limit| {
-        matches!(
-            limit,
-            Limit::ReceiveWindow
-                | Limit::SendBuffer
-                | Limit::RandomLoss
-                | Limit::CongestionLoss
-                | Limit::Reordering
-        )
-    };
     let limits = measured
         .directions
         .iter()
         .filter_map(|direction| Some((direction, direction.findings.first()?.limit)));
     let directions: Vec<Direction> =
-        limits.filter(|(_, limit)| hidden(*limit)).map(|(d, _)| d.direction).collect();
+        limits.filter(|(_, limit)| limit.has(Consequence::HidesCapacity)).map(|(d, _)| d.direction).collect();
     if directions.is_empty() {
         return Ok(None);
     }
@@ -278,7 +268,7 @@ fn put_back<S: FixSteps>(journals: Journals, steps: &mut S) -> Result<(), S::Err
 
 #[cfg(test)]
 mod tests {
-    use bdp_model::finding::{Confidence, Finding, Place};
+    use bdp_model::finding::{Confidence, Finding, Limit, Place};
     use bdp_model::measurement::DirectionResult;
     use bdp_model::tuning::{
         Outcome, PLAN, PlanHost, PlanPath, Reason, Rehearsed, Target, Verdict, Verified,

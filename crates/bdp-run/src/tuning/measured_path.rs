@@ -13,6 +13,7 @@ use crate::twin::TwinOptions;
 
 /// A measurement of a path, and what other measurements show of the same path.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MeasuredPath {
     /// The measurement's run, if it has an id.
     pub run: Option<String>,

@@ -13,6 +13,7 @@ use crate::tuning::measured_path::MeasuredPath;
 
 /// A measurement to repeat and to compare.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VerifyPlan {
     /// The path as it was measured.
     pub path: MeasuredPath,

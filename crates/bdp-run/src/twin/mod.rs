@@ -26,6 +26,7 @@ pub use compare::figures;
 
 /// A measured path whose twin is wanted.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TwinPlan {
     /// The measured path.
     pub path: MeasuredPath,

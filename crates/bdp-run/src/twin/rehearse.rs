@@ -26,6 +26,7 @@ const LEAST_NS: u64 = 4_000_000_000;
 
 /// A plan of settings to rehearse on the twin of the path that it is for.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RehearsePlan {
     /// The measured path.
     pub path: MeasuredPath,

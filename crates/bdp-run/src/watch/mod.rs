@@ -32,16 +32,19 @@ pub use kernel::{SUBCOMMAND, serve};
 
 /// A plan to watch sockets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WatchPlan {
     /// The sockets to watch; a socket that matches any of these is watched.
     pub targets: Vec<WatchTarget>,
     /// Time between two reports.
     #[serde(rename = "interval_ns", with = "bdp_model::units::nanoseconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub interval: Nanos,
     /// Samples per second.
     pub samples_per_second: u32,
     /// How long to watch; `None` until cancelled or until no watched socket is left.
     #[serde(rename = "duration_ns", with = "bdp_model::units::nanoseconds::option")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
     pub duration: Option<Nanos>,
 }
 

@@ -10,6 +10,7 @@ use crate::tree::{Node, Table};
 use bdp_model::case::network::Network;
 use bdp_model::case::{CaseFlow, Family, HostSpec, LinkSpec, WindowMethod};
 use bdp_model::flow::payload::Zerocopy;
+use bdp_model::flow::socket::{Notation, SocketNumbers, SocketOption};
 use bdp_model::flow::udp::UdpRequest;
 use bdp_model::flow::window::WindowBytes;
 use bdp_model::sweep::parameter::Parameter;
@@ -41,7 +42,7 @@ const FLOW_KEYS: [&str; 24] = [
     "writer",
     "messages",
 ];
-/// Keys that apply to one protocol alone.
+/// Keys that apply to one protocol alone, besides those of sockets.
 const OF_TCP: [&str; 7] = ["window", "window_method", "length", "mss", "congestion", "nodelay", "zerocopy"];
 const OF_UDP: [&str; 2] = ["rate", "datagram"];
 
@@ -57,7 +58,8 @@ pub(super) fn flows(
     let build = |(i, node): (usize, &Node)| {
         let at = place("flow", i, all.len());
         let table = node.as_table(&at)?;
-        check_keys(table, "[[flow]]", &FLOW_KEYS)?;
+        let of_sockets = SocketOption::all().iter().map(|option| option.member);
+        check_keys(table, "[[flow]]", &FLOW_KEYS.into_iter().chain(of_sockets).collect::<Vec<_>>())?;
         let (from, to) = ends(node, table, &at, network.links(), names)?;
         let path_mtu = path_mtu(node, table, &at, network, [&from, &to])?;
         let sender = hosts.iter().find(|host| host.name == from);
@@ -68,6 +70,7 @@ pub(super) fn flows(
             flow.spec.congestion = own;
         }
         workload(table, &at, &mut flow)?;
+        flow.spec.socket = sockets(table, &at, sender)?;
         extent(table, &at, &mut flow)?;
         flow.spec.udp = udp(node, table, &at, family, path_mtu)?;
         flow.spec.application = application(table, &at, flow.spec.streams)?;
@@ -112,7 +115,11 @@ fn udp(node: &Node, table: &Table, at: &str, family: Family, path_mtu: u32) -> R
         None => false,
     };
     let misplaced: Vec<&str> = match is_udp {
-        true => OF_TCP.into_iter().chain(application::KEYS).collect(),
+        true => {
+            let sockets = SocketOption::all().iter().filter(|option| option.is_of_tcp);
+            let sockets = sockets.map(|option| option.member);
+            OF_TCP.into_iter().chain(application::KEYS).chain(sockets).collect()
+        }
         false => OF_UDP.to_vec(),
     };
     if let Some((n, key)) = misplaced.iter().find_map(|&key| Some((table.get(key)?, key))) {
@@ -263,6 +270,34 @@ fn workload(table: &Table, at: &str, flow: &mut CaseFlow) -> Result<()> {
         flow.background = n.as_bool(&format!("{at}.background"))?;
     }
     Ok(())
+}
+
+/// Reads the options of a flow's sockets, which only kernels have.
+fn sockets(table: &Table, at: &str, sender: Option<&HostSpec>) -> Result<SocketNumbers> {
+    let stepped = sender.filter(|host| host.stack.as_ref().is_some_and(|stack| stack.in_steps().is_some()));
+    SocketNumbers::try_of(|option| {
+        let Some(node) = table.get(option.member).filter(|node| !node.is_word(&["default"])) else {
+            return Ok(None);
+        };
+        let at = format!("{at}.{}", option.member);
+        if let Some(host) = stepped {
+            return Err(node.origin.error(Problem::Contradiction {
+                at,
+                found: node.describe(),
+                other: format!("stack of host '{}'", host.name),
+                rule: format!("{} is an option of kernels; remove it, or the stack", option.kernel),
+            }));
+        }
+        let expected = format!("{}, or \"default\"", option.range());
+        let number = match option.notation {
+            Notation::Size => node.as_quantity::<ByteCount>(&at, &expected)?.as_bytes(),
+            Notation::Number => node.as_count(&at, 0..=option.most, &expected)?,
+        };
+        match number <= option.most {
+            true => Ok(Some(number)),
+            false => Err(node.unexpected(&at, &expected)),
+        }
+    })
 }
 
 /// Reads when a flow starts and ends, and which part counts.

@@ -1,5 +1,7 @@
 //! What each key becomes.
 
+use bdp_model::case::CaseFlow;
+use bdp_model::flow::socket::{SocketNumbers, SocketOption};
 use bdp_model::link::{DirectionConfig, LinkConfig, Medium};
 
 use super::*;
@@ -83,6 +85,32 @@ duration = "1min"
     );
     assert_eq!((flow.window_method, flow.spec.nodelay), (WindowMethod::Path, true));
     assert_eq!((flow.spec.bytes, flow.spec.duration), (Some(ByteCount::kib(10 * 1024)), Nanos::secs(60)));
+}
+
+#[test]
+fn each_socket_option_that_is_a_number_is_a_key_of_a_flow() {
+    let with = |line: &str| BASE.replace("[[flow]]\n", &format!("[[flow]]\n{line}\n"));
+    for option in SocketOption::all() {
+        let most = option.most.min(1 << 20);
+        for typed in [most.to_string(), format!("'{}'", option.typed(most))] {
+            let flow = &plan(&with(&format!("{} = {typed}", option.member)))[0].flows[0];
+            let expected = SocketNumbers::of(|one| (one == option).then_some(most));
+            assert_eq!(flow.spec.socket, expected, "{typed}");
+            let record = serde_json::to_value(flow).unwrap();
+            assert_eq!(record[option.member], most);
+            assert_eq!(&serde_json::from_value::<CaseFlow>(record).unwrap(), flow);
+        }
+        assert_eq!(plan(&with(&format!("{} = 'default'", option.member))), plan(BASE));
+        if option.most < u64::MAX {
+            let message = error(&with(&format!("{} = {}", option.member, option.most + 1)));
+            assert!(message.contains(&option.range()), "{message}");
+        }
+    }
+    assert!(serde_json::to_value(&plan(BASE)[0].flows[0]).unwrap().get("priority").is_none());
+    let of_udp = error(&with("protocol = 'udp'\nrate = '1M'\nunsent_limit = '64K'"));
+    assert!(of_udp.contains("unsent_limit belongs to the other protocol"), "{of_udp}");
+    let stepped = error(&format!("clock = 'virtual'\nstack = 'smoltcp'\n{}", with("priority = 3")));
+    assert!(stepped.contains("SO_PRIORITY is an option of kernels"), "{stepped}");
 }
 
 #[test]

@@ -15,6 +15,12 @@ const END: &str = "<!-- end -->";
 /// Stands for a description that a type lacks.
 pub const LACKS: &str = "NOT DESCRIBED";
 
+/// Begins the comment of a part that another page describes.
+pub const ELSEWHERE: &str = "docs/";
+
+/// Alternatives of a document of which one has more members than this have sections instead of cells.
+const WIDE: usize = 8;
+
 /// Objects and enumerations of at most so many members that only one member uses need no table of their own.
 const SHORT: usize = 6;
 
@@ -229,13 +235,7 @@ impl Tables<'_> {
             self.table(self.document.root, &mut text);
         }
         for one in alternatives(self.document.root).iter().filter(|one| reference(one).is_none()) {
-            let Some((tag, value)) = tag(one) else { continue };
-            self.section(
-                value.as_str().unwrap_or_default(),
-                &format!("`{tag}` is {}", code(value)),
-                one,
-                &mut text,
-            );
+            self.alternative(one, &mut text);
         }
         for (name, path) in &self.document.tables {
             let (page, heading) = &self.places[&self.document.identity(name)];
@@ -245,6 +245,22 @@ impl Tables<'_> {
             }
         }
         text
+    }
+
+    /// Whether this is a whole document whose alternatives are too wide for cells.
+    fn has_sections(&self, schema: &Value) -> bool {
+        let mut documents = alternatives(self.document.root).iter().filter_map(reference);
+        documents.any(|name| std::ptr::eq(self.document.schema(name), schema))
+            && alternatives(schema)
+                .iter()
+                .any(|one| one["properties"].as_object().is_some_and(|all| all.len() > WIDE))
+    }
+
+    /// A section of an alternative that a member tells from others.
+    fn alternative(&self, one: &Value, text: &mut String) {
+        let Some((tag, value)) = tag(one) else { return };
+        let name = value.as_str().unwrap_or_default();
+        self.section(name, &format!("`{tag}` is {}", code(value)), one, text);
     }
 
     fn section(&self, name: &str, at: &str, schema: &Value, text: &mut String) {
@@ -264,6 +280,9 @@ impl Tables<'_> {
         }
         let all = alternatives(schema);
         let Some(first) = all.first() else { return };
+        if self.has_sections(schema) {
+            return all.iter().for_each(|one| self.alternative(one, text));
+        }
         if !members.is_empty() {
             text.push_str("\nBesides, by one of these:\n\n");
         }
@@ -398,6 +417,9 @@ impl Tables<'_> {
     /// A definition's type: a link to its table, or what it is.
     fn name(&self, name: &str) -> String {
         let definition = self.document.schema(name);
+        if let Some(page) = definition["$comment"].as_str().and_then(|about| about.strip_prefix(ELSEWHERE)) {
+            return format!("[{name}]({page})");
+        }
         let place = self.places.get(&self.document.identity(name));
         match (self.document.has_table(name), place) {
             (true, Some((page, heading))) if page == self.page => format!("[{heading}](#{heading})"),

@@ -28,6 +28,7 @@ const CAPACITY: &str = "capacity";
 
 /// A path to fix: measure, plan, rehearse, apply, verify, keep or put back.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FixPlan {
     /// The request of the first measurement.
     pub request: MeasureRequest,
@@ -47,6 +48,7 @@ pub struct FixPlan {
     pub alone: bool,
     /// Time after which changes revert unless they were kept.
     #[serde(rename = "keep_for_ns", with = "bdp_model::units::nanoseconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub keep_for: Nanos,
     /// Whether to ask nothing: the rehearsal's choice is applied, and kept if it does as predicted.
     pub asks_nothing: bool,

@@ -89,9 +89,6 @@ impl PageArgs {
         };
         reach::narrow();
         let unstored = self.unstored()?;
-        if let Some(why) = &unstored {
-            output::note(&format!("note: nothing is stored: {why}"));
-        }
         let listener = self.listener()?;
         let address = listener.local_addr().map_err(|error| exit::environment(format!("listen: {error}")))?;
         let door = Door::new(token.clone(), secret()?, self.names.clone(), address.ip().is_loopback());
@@ -132,11 +129,17 @@ impl PageArgs {
     /// Creates the store, and reports now what would otherwise end a test. Returns why nothing can be stored, if what is
     /// there can be read.
     fn unstored(&self) -> anyhow::Result<Option<String>> {
-        let Err(error) = self.store.open() else { return Ok(None) };
-        match self.store.open_to_read() {
-            Ok(_) => Ok(Some(output::tame(&format!("{error:#}")))),
-            Err(_) => Err(error),
+        let error = match self.store.open() {
+            Ok(Some(_)) => return Ok(None),
+            Ok(None) => return Ok(Some("no store can be written here".to_owned())),
+            Err(error) => error,
+        };
+        if self.store.open_to_read().is_err() {
+            return Err(error);
         }
+        let why = output::tame(&format!("{error:#}"));
+        output::note(&format!("note: nothing is stored: {why}"));
+        Ok(Some(why))
     }
 
     fn listener(&self) -> anyhow::Result<TcpListener> {

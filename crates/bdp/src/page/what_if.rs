@@ -433,7 +433,7 @@ mod tests {
     #[test]
     fn the_lab_is_given_what_the_models_are() {
         let wish = wish(json!({
-            "direction": "from", "rate_bps": 5e7, "rtt_ns": 30_000_001, "loss": 0.002, "queue_bytes": 153_800,
+            "direction": "from", "rate_bps": 5e7, "rtt_ns": 30_000_000, "loss": 0.002, "queue_bytes": 153_800,
             "window_bytes": 100_000, "streams": 3, "congestion_control": "reno",
         }));
         let mut twin = described(Direction::From);
@@ -446,7 +446,7 @@ mod tests {
         let link = &cases[0].links[0].config;
         assert_eq!((cases.len(), link.reverse.rate), (2, Some(Rate::bps(50_000_000))));
         assert_eq!(link.forward.rate, None);
-        assert_eq!(link.forward.delay.as_ns() + link.reverse.delay.as_ns(), 30_000_001);
+        assert_eq!(link.forward.delay.as_ns() + link.reverse.delay.as_ns(), 30_000_000);
     }
 
     #[test]

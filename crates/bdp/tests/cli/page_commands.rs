@@ -83,8 +83,8 @@ fn the_lab_runs_shipped_scenarios_and_what_if_and_is_stopped() {
         return;
     }
     let page = open(&bench, "");
-    let short = "--clock virtual --set flow.duration=2s --set flow.omit=1s --repetitions 1";
-    let (records, outcome) = result(&page, &format!("lab run s3-30k {short}"));
+    let short = "--clock virtual --set flow.duration=2s --set flow.omit=1s";
+    let (records, outcome) = result(&page, &format!("lab run s3-30k {short} --repetitions 1"));
     assert_eq!(
         (records["schema"].as_str(), records["run"].as_str()),
         (Some("bdp.cases/1"), outcome["run"].as_str())
@@ -106,7 +106,7 @@ fn the_lab_runs_shipped_scenarios_and_what_if_and_is_stopped() {
     let goodput = records["cases"][0]["flows"][0]["goodput_bps"].as_f64().unwrap();
     assert!((goodput / modelled - 1.0).abs() < 0.2, "{goodput} for {modelled}");
     // Stopped, it begins no further case, and can be resumed.
-    let id = page.start("lab run s0-window-i --clock virtual --jobs 1");
+    let id = page.start(&format!("lab run s3-30k {short} --repetitions 20 --jobs 1"));
     let events = page.send(&format!("GET /api/jobs/{id}/events"), "");
     let mut lines = std::io::BufRead::lines(events).map_while(Result::ok);
     assert!(lines.any(|line| line.contains("case_started")));
@@ -221,7 +221,7 @@ fn a_capture_is_explained_by_the_name_of_its_file() {
     assert_eq!((status, &sent["id"], &sent["name"]), (201, &json!("c1"), &json!("slow path.pcap")));
     let (explained, _) = result(&page, "pcap capture:c1");
     let mut printed = bench.run("pcap syn.pcap --json").json();
-    printed["captures"][0]["file"] = json!("slow path.pcap");
+    printed["captures"][0]["name"] = json!("slow path.pcap");
     assert_eq!(explained, printed);
     page.upload("notes.txt", b"no capture at all");
     let events = page.events(&page.start("pcap capture:c2"));

@@ -15,3 +15,6 @@ macro_rules! asset {
 asset!(page, "index.html", "text/html; charset=utf-8");
 asset!(script, "app.js", "text/javascript; charset=utf-8");
 asset!(style, "app.css", "text/css; charset=utf-8");
+asset!(visitor_page, "visitor.html", "text/html; charset=utf-8");
+asset!(visitor_script, "visitor.js", "text/javascript; charset=utf-8");
+asset!(visitor_style, "visitor.css", "text/css; charset=utf-8");

@@ -10,7 +10,9 @@ mod assets;
 pub mod door;
 mod event_log;
 mod jobs;
+mod origin;
 mod server;
+mod visit;
 
 use std::sync::atomic::AtomicBool;
 
@@ -21,6 +23,7 @@ use serde_json::Value;
 
 pub use door::Door;
 pub use server::{Server, serve};
+pub use visit::Visitors;
 
 /// The program that shows the page: it parses command lines, runs jobs and keeps runs.
 pub trait Host: Send + Sync + 'static {

@@ -1,0 +1,1 @@
+document.body.append('The page of visitors is not built yet.');

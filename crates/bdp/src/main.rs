@@ -53,6 +53,7 @@ mod tune;
 mod twin;
 mod users;
 mod verify;
+mod visitors;
 mod watch;
 
 #[cfg(not(panic = "unwind"))]

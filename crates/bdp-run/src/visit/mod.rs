@@ -141,6 +141,11 @@ impl Visits {
         self.host.get().map_or("", |host| host.name.as_str())
     }
 
+    /// Port of this server, once it is started.
+    pub fn port(&self) -> Option<u16> {
+        self.server.get().map(|server| server.port)
+    }
+
     /// A connection of a visitor, for its readings.
     pub fn connection(&self, stream: &TcpStream, peer: SocketAddr) -> std::io::Result<Connection> {
         let number = self.connections.fetch_add(1, Ordering::Relaxed);

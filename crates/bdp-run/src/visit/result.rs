@@ -98,7 +98,9 @@ struct Seen<'a> {
 
 impl Seen<'_> {
     fn direction(&self, stage: &Stage, host: &HostFacts) -> VisitedDirection {
-        let explained = explain(stage, host, self.through_proxy);
+        // This server then reads slowly on purpose, which its kernel cannot tell from a slow program.
+        let is_held = stage.direction == VisitDirection::Up && self.is_at_limit(stage);
+        let explained = (!is_held).then(|| explain(stage, host, self.through_proxy)).flatten();
         let (facts, finding) =
             explained.map_or((None, None), |(facts, finding)| (Some(facts), Some(finding)));
         let share = |share: f64| (0.0..=1.0).contains(&share).then_some(share);
@@ -128,6 +130,11 @@ impl Seen<'_> {
         self.told.and_then(|told| told.goodput_bps).filter(|bps| bps.is_finite() && *bps >= 0.0)
     }
 
+    fn is_at_limit(&self, stage: &Stage) -> bool {
+        let reached = stage.goodput_bps().zip(self.rate_bps);
+        reached.is_some_and(|(goodput, rate)| goodput >= AT_LIMIT * rate as f64)
+    }
+
     fn caveats(&self, stage: &Stage) -> Vec<String> {
         let mut caveats = Vec::new();
         let way = stage.direction.name();
@@ -141,11 +148,9 @@ impl Seen<'_> {
                 format_bps(server)
             ));
         }
-        if let Some((goodput, rate)) = goodput.zip(self.rate_bps)
-            && goodput >= AT_LIMIT * rate as f64
-        {
+        if let Some(rate) = self.rate_bps.filter(|_| self.is_at_limit(stage)) {
             caveats.push(format!(
-                "{way}: this server limits a visitor to {} (--max-rate)",
+                "{way}: this server limits a visitor to {} (--max-rate), and that was reached",
                 format_bps(rate as f64)
             ));
         }
@@ -160,8 +165,10 @@ impl Seen<'_> {
         let mut all = Vec::new();
         let mut say = |text: &str| all.push(text.to_owned());
         let limit = finding.map(|finding| finding.limit);
-        if finding.is_none() {
-            say("what limits it: too little was transferred");
+        match finding {
+            Some(_) => {}
+            None if self.is_at_limit(stage) => say("what would limit it without this server's limit"),
+            None => say("what limits it: too little was transferred"),
         }
         match stage.direction {
             VisitDirection::Down => {

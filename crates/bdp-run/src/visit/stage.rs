@@ -15,7 +15,7 @@ use super::live::LiveConnection;
 use crate::watch::OwnConnection;
 
 /// Most connections of a direction, one after another.
-const MOST_PATHS: usize = 64;
+const MOST_PATHS: usize = 1000;
 /// Readings over which a live rate is formed.
 const LIVE: usize = 4;
 
@@ -32,7 +32,10 @@ pub(super) struct Stage {
 
 /// One connection's part.
 struct Path {
-    connection: Arc<Connection>,
+    /// The connection's number.
+    number: u64,
+    /// The connection while a transfer runs: held for longer, it would stay open.
+    connection: Option<Arc<Connection>>,
     own: OwnConnection,
     first: Option<TcpInfo>,
     last: Option<TcpInfo>,
@@ -74,12 +77,16 @@ impl Stage {
             self.began_ns = now_ns;
         }
         let is_full = self.paths.len() >= MOST_PATHS;
-        let known = self.paths.iter_mut().find(|path| path.connection.number == connection.number);
+        let known = self.paths.iter_mut().find(|path| path.number == connection.number);
         match known {
-            Some(path) => path.runs = Some(places),
+            Some(path) => {
+                path.connection = Some(Arc::clone(connection));
+                path.runs = Some(places);
+            }
             None if is_full => return false,
             None => self.paths.push(Path {
-                connection: Arc::clone(connection),
+                number: connection.number,
+                connection: Some(Arc::clone(connection)),
                 own: OwnConnection::default(),
                 first: None,
                 last: None,
@@ -96,10 +103,11 @@ impl Stage {
     /// Ends a connection's transfer.
     pub(super) fn finish(&mut self, number: u64, now_ns: u64) {
         let direction = self.direction;
-        let Some(path) = self.paths.iter_mut().find(|path| path.connection.number == number) else { return };
+        let Some(path) = self.paths.iter_mut().find(|path| path.number == number) else { return };
         // A connection that was closed has no more figures.
         path.sample(direction, now_ns);
         path.runs = None;
+        path.connection = None;
     }
 
     /// Takes a reading of each connection that runs; returns how many bytes were moved since the last.
@@ -125,17 +133,17 @@ impl Stage {
     pub(super) fn pace(&self, rate_bps: Option<u64>) {
         let running = self.running() as u64;
         if let (VisitDirection::Down, Some(rate)) = (self.direction, rate_bps) {
-            for path in self.paths.iter().filter(|path| path.runs.is_some()) {
-                // A kernel that refuses has no limit: the page's own pace holds.
-                let _ = socket::pace(&path.connection.stream, rate / running.max(1));
+            for connection in self.paths.iter().filter_map(|path| path.connection.as_ref()) {
+                // Every kernel that has TCP_INFO's figures takes it.
+                let _ = socket::pace(&connection.stream, rate / running.max(1));
             }
         }
     }
 
     /// Breaks the transfers that run.
     pub(super) fn break_off(&self) {
-        for path in self.paths.iter().filter(|path| path.runs.is_some()) {
-            let _ = path.connection.stream.shutdown(Shutdown::Both);
+        for connection in self.paths.iter().filter_map(|path| path.connection.as_ref()) {
+            let _ = connection.stream.shutdown(Shutdown::Both);
         }
     }
 
@@ -192,7 +200,8 @@ impl Stage {
 
 impl Path {
     fn sample(&mut self, direction: VisitDirection, now_ns: u64) {
-        let Ok((figures, unread)) = self.own.read(&self.connection.stream, now_ns) else { return };
+        let Some(connection) = &self.connection else { return };
+        let Some((figures, unread)) = self.own.read(&connection.stream, now_ns) else { return };
         let moved = match direction {
             VisitDirection::Down => figures.bytes_acked,
             VisitDirection::Up => figures.bytes_received.map(|bytes| bytes.saturating_sub(u64::from(unread))),

@@ -4,6 +4,7 @@ use std::net::TcpStream;
 
 use bdp_model::facts::{Facts, Role, SocketFacts};
 use bdp_model::measurement::HostFacts;
+use bdp_model::watch::ConnectionState;
 use bdp_sys::tcp_info::TcpInfo;
 use bdp_sys::{diag, socket};
 
@@ -22,9 +23,13 @@ pub struct OwnConnection {
 }
 
 impl OwnConnection {
-    /// Takes a reading at this moment; returns its figures, and how many received bytes are not yet read.
-    pub fn read(&mut self, socket: &TcpStream, at_ns: u64) -> bdp_sys::Result<(TcpInfo, u32)> {
-        let reading = Reading::of_own(socket, at_ns)?;
+    /// Takes a reading at this moment; returns its figures, and how many received bytes are not yet read. `None` of a
+    /// connection that was reset: its figures are gone, and the earlier ones stand.
+    pub fn read(&mut self, socket: &TcpStream, at_ns: u64) -> Option<(TcpInfo, u32)> {
+        let reading = Reading::of_own(socket, at_ns).ok()?;
+        if reading.state == ConnectionState::Closed {
+            return None;
+        }
         let figures = (reading.info(), reading.unread);
         if self.congestion.is_empty() {
             self.congestion = socket::congestion(socket).unwrap_or_default();
@@ -32,7 +37,7 @@ impl OwnConnection {
         let memory = diag::memory_of(socket);
         self.buffers = memory.map(|memory| (memory.send_buffer, memory.receive_buffer)).or(self.buffers);
         self.history.push(reading, u64::MAX / 2, SHARE);
-        Ok(figures)
+        Some(figures)
     }
 
     /// The congestion control of this end.

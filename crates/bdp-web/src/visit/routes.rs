@@ -118,15 +118,18 @@ async fn unknown() -> Refusal {
     Refusal::Missing("there is nothing at this address; the page is at /")
 }
 
-/// How the browser addresses this server, as far as a command may repeat it.
-fn host(headers: &HeaderMap) -> String {
+/// How the browser addresses this server, as far as a command may repeat it. A proxy is on a port of its own: without
+/// one in the request, the server's own counts.
+fn host(headers: &HeaderMap, own_port: Option<u16>) -> String {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let is_host = |c: char| c.is_ascii_alphanumeric() || ".-:[]_".contains(c);
-    match !host.is_empty() && host.len() <= LONGEST_HOST && host.chars().all(is_host) {
-        // Without a port the browser uses 80.
-        true if host.ends_with(|c: char| c.is_ascii_digit()) && host.contains(':') => host.to_owned(),
-        true => format!("{host}:80"),
-        false => "HOST".to_owned(),
+    if host.is_empty() || host.len() > LONGEST_HOST || !host.chars().all(is_host) {
+        return "HOST".to_owned();
+    }
+    let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    match own_port {
+        Some(port) if !has_port => format!("{host}:{port}"),
+        _ => host.to_owned(),
     }
 }
 
@@ -153,7 +156,7 @@ async fn about(State(shared): State<Shared>, headers: HeaderMap) -> Json<Value> 
             "bytes_per_day": options.per_day.map(|bytes| bytes.as_bytes()),
         },
         "keep_ns": options.keep.as_ns(),
-        "command": format!("bdp measure {}", host(&headers)),
+        "command": format!("bdp measure {}", host(&headers, shared.visits.port())),
     }))
 }
 
@@ -207,7 +210,7 @@ async fn result(
     request: Request,
 ) -> Result<Response, Refusal> {
     let visit = visit(&shared, &id, &connection)?;
-    let host = host(request.headers());
+    let host = host(request.headers(), shared.visits.port());
     let told: BrowserReport = sent(request).await?;
     let made = tokio::task::spawn_blocking(move || shared.visits.finish(&visit, &told, &host)).await;
     let text = made.map_err(|_| Refusal::Wrong("internal error in bdp; please report it".to_owned()))??;
@@ -263,4 +266,28 @@ fn readings(
             Some((Ok(event), (visit, number + 1, ticks, shared, is_last)))
         },
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_names_the_server_as_the_browser_does() {
+        let of = |host_header: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, host_header.parse().unwrap());
+            host(&headers, Some(5201))
+        };
+        for (given, shown) in [
+            ("192.0.2.1:5202", "192.0.2.1:5202"),
+            ("speed.example.com", "speed.example.com:5201"),
+            ("[2001:db8::7]", "[2001:db8::7]:5201"),
+            ("[2001:db8::7]:80", "[2001:db8::7]:80"),
+            ("x; rm -rf /", "HOST"),
+            ("", "HOST"),
+        ] {
+            assert_eq!(of(given), shown);
+        }
+    }
 }

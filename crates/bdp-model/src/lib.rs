@@ -22,6 +22,7 @@ pub mod sweep;
 pub mod tuning;
 pub mod twin;
 pub mod units;
+pub mod visit;
 pub mod watch;
 
 pub use units::{ByteCount, Nanos, Probability, Rate, UnitError};

@@ -37,6 +37,7 @@ pub mod tuning;
 mod twin;
 mod varied;
 mod virtual_clock;
+mod visit;
 mod watch;
 
 pub use bdp_model::plain::plain;
@@ -66,6 +67,7 @@ pub use sweep_report::{SWEEP_SCHEMA, sweep, sweep_json};
 pub use table::{sweep_heading, table};
 pub use traffic::fairness;
 pub use twin::twin_text;
+pub use visit::visit_json;
 pub use watch::{
     prometheus_of_watch, watch_detail, watch_heading, watch_interval_json, watch_limit, watch_lines,
     watch_summary, watch_summary_json, watch_table,

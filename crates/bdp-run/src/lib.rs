@@ -19,6 +19,7 @@ pub mod selftest;
 pub mod sweep;
 pub mod tuning;
 pub mod twin;
+pub mod visit;
 pub mod watch;
 
 use bdp_agent::client::TuneError;

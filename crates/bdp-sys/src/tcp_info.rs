@@ -91,9 +91,18 @@ pub struct TcpInfo {
     pub rcv_rtt_ns: Option<u64>,
 }
 
+/// Most bytes of a kernel's answer.
+pub const MOST_BYTES: usize = 512;
+
 /// Reads it from a TCP socket.
 pub fn read(socket: impl AsFd) -> Result<TcpInfo> {
-    let mut room = [0u8; 512];
+    let mut room = [0; MOST_BYTES];
+    let length = read_bytes(socket, &mut room)?;
+    Ok(decode(&room[..length]))
+}
+
+/// Reads it as the kernel has it; returns how many bytes that are.
+pub fn read_bytes(socket: impl AsFd, room: &mut [u8; MOST_BYTES]) -> Result<usize> {
     let mut length = room.len() as libc::socklen_t;
     // SAFETY: the kernel writes at most `length` bytes into `room` and stores how many.
     let done = unsafe {
@@ -108,7 +117,7 @@ pub fn read(socket: impl AsFd) -> Result<TcpInfo> {
     if done < 0 {
         return Err(SysError::last("read", "TCP_INFO"));
     }
-    Ok(decode(&room[..(length as usize).min(room.len())]))
+    Ok((length as usize).min(room.len()))
 }
 
 /// Decodes the bytes of an older or newer kernel.

@@ -106,7 +106,7 @@ pub fn router(shared: Shared) -> Router {
 }
 
 /// Headers on every answer.
-async fn guarded(mut response: Response) -> Response {
+pub(crate) async fn guarded(mut response: Response) -> Response {
     let headers = response.headers_mut();
     let fixed = [
         (

@@ -17,3 +17,6 @@ asset!(script, "app.js", "text/javascript; charset=utf-8");
 asset!(shared_script, "chunk.js", "text/javascript; charset=utf-8");
 asset!(panels, "panels.js", "text/javascript; charset=utf-8");
 asset!(style, "app.css", "text/css; charset=utf-8");
+asset!(visitor_page, "visitor.html", "text/html; charset=utf-8");
+asset!(visitor_script, "visitor.js", "text/javascript; charset=utf-8");
+asset!(visitor_style, "visitor.css", "text/css; charset=utf-8");

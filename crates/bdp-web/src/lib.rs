@@ -11,8 +11,10 @@ mod captures;
 pub mod door;
 mod event_log;
 mod jobs;
+mod origin;
 mod server;
 mod upload;
+mod visit;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -25,6 +27,7 @@ use serde_json::Value;
 pub use captures::{Capture, Captures};
 pub use door::Door;
 pub use server::{Server, serve};
+pub use visit::Visitors;
 
 /// The program that shows the page: it parses command lines, runs jobs and keeps runs.
 pub trait Host: Send + Sync + 'static {

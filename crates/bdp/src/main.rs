@@ -55,6 +55,7 @@ mod tune;
 mod twin;
 mod users;
 mod verify;
+mod visitors;
 mod watch;
 
 #[cfg(not(panic = "unwind"))]

@@ -23,6 +23,7 @@ use crate::exit::{self, Exit, Outcome};
 use crate::measure::target;
 use crate::tune::{self, places};
 use crate::users::UserArgs;
+use crate::visitors::PageOptions;
 use crate::{help, metrics, output, token};
 
 /// Limits with a token, and with --open.
@@ -62,6 +63,7 @@ Examples:
   bdp serve                                prints a new token
   bdp serve --open --max-duration 60s      no token needed; limits apply
   bdp serve --allow 192.0.2.0/24 --iperf2-port
+  bdp serve --page                         browsers test the path at http://HOST:5201
   sudo bdp serve --allow-tune              lets 'bdp tune apply --at' change settings of this host temporarily")]
 pub struct ServeArgs {
     /// Address, port or both to listen on; without an address, all of IPv4 and IPv6
@@ -128,6 +130,8 @@ pub struct ServeArgs {
     #[arg(long, help_heading = help::ACCESS, hide_short_help = true, value_name = "DIR", requires = "allow_tune")]
     journal: Option<PathBuf>,
     #[command(flatten)]
+    page: PageOptions,
+    #[command(flatten)]
     users: UserArgs,
     /// Reject these addresses; overrides every --allow; repeatable
     #[arg(long, help_heading = help::ACCESS, value_name = "CIDR")]
@@ -145,11 +149,7 @@ impl ServeArgs {
         if self.max_rate.is_some_and(|rate| rate.as_bps() == 0) {
             return Err(exit::usage("--max-rate 0 permits no flow; give a rate, for example 100M"));
         }
-        let limits = Limits {
-            duration: self.max_duration.unwrap_or(granted.limits.duration),
-            streams: self.max_streams.unwrap_or(granted.limits.streams),
-            rate: self.max_rate.or(granted.limits.rate),
-        };
+        let limits = self.limits(&granted);
         let sessions = if self.exclusive { 1 } else { self.max_sessions.unwrap_or(granted.sessions) };
         // Clients without a token share half of the places.
         let share = if self.open { sessions.div_ceil(2) } else { sessions };
@@ -187,8 +187,10 @@ impl ServeArgs {
         // Before the first thread starts, so that no thread is interrupted.
         let held = signal::hold();
         let iperf2 = iperf2::Options { port: self.iperf2_port, udp_reverse: self.iperf2_udp_reverse };
-        let foreign: Vec<Box<dyn ForeignProtocol>> =
+        let mut foreign: Vec<Box<dyn ForeignProtocol>> =
             vec![Box::new(Iperf3::new(logins)), Box::new(Iperf2::new(iperf2))];
+        let page = self.page.protocol(self.limits(&OPEN));
+        foreign.extend(page.map_err(|e| exit::environment(format!("serve the page: {e}")))?);
         let server =
             Server::bind(options, foreign, |event| output::note(&describe(event))).map_err(refused)?;
         if let Some(listener) = metrics_listener {
@@ -199,6 +201,9 @@ impl ServeArgs {
         introduce(server.address(), secret.as_deref());
         if let Some(token) = &tune_token {
             introduce_tuning(server.address(), token);
+        }
+        if self.page.is_on() {
+            introduce_page(server.address());
         }
         for address in server.foreign_addresses() {
             output::note(&format!("bdp serve: listening on {address} for iperf2's clients, TCP and UDP"));
@@ -215,6 +220,15 @@ impl ServeArgs {
             .map_err(|e| exit::environment(format!("start a thread: {e}; raise the limit 'ulimit -u'")))?;
         server.run().map_err(|e| exit::environment(e.to_string()))?;
         Ok(Exit::Done)
+    }
+
+    /// The given limits, or else those granted.
+    fn limits(&self, granted: &Granted) -> Limits {
+        Limits {
+            duration: self.max_duration.unwrap_or(granted.limits.duration),
+            streams: self.max_streams.unwrap_or(granted.limits.streams),
+            rate: self.max_rate.or(granted.limits.rate),
+        }
     }
 
     fn find_token(&self) -> anyhow::Result<Option<String>> {
@@ -333,6 +347,15 @@ fn introduce_tuning(address: SocketAddr, token: &str) {
     );
     let target = target_of(address);
     output::print(&format!("bdp tune apply PLAN.json --at {target} --tune-token {token}\n")).ok();
+}
+
+/// Prints the link for browsers.
+fn introduce_page(address: SocketAddr) {
+    output::note("bdp serve: anyone with a browser may test the path to this server, within limits, at:");
+    let target = target_of(address);
+    let port = if address.port() == PORT { format!(":{PORT}") } else { String::new() };
+    let host = if target.contains("::") && !target.contains(']') { format!("[{target}]") } else { target };
+    output::print(&format!("http://{host}{port}/\n")).ok();
 }
 
 /// Name of a server of this machine on the other one, with the port unless it is bdp's own.

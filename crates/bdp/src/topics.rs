@@ -56,6 +56,7 @@ static TOPICS: &[Topic] = &topics! {
     "comparison-members" "json-comparison.md" "members of the JSON of 'bdp compare', one by one",
     "reports" "report.md" "'bdp report': HTML pages and CSV",
     "browser" "page.md" "'bdp page': the page in a browser, and its HTTP interface",
+    "visitors" "visitors.md" "'bdp serve --page': browsers test the path to a server",
     "download" "download.md" "measuring to web servers by download",
     "interop" "interop.md" "interoperation with iperf3 and iperf2",
     "server" "serve.md" "'bdp serve': access control and limits",

@@ -22,10 +22,11 @@ const WAKER: u64 = 1;
 
 /// Determines a connection's purpose by its first bytes.
 pub trait Classifier {
-    /// How long a connection may take to show its purpose.
-    const PATIENCE: Duration;
     /// How many may not have said it.
     const MOST: usize;
+
+    /// How long a connection may take to show its purpose.
+    fn patience(&self) -> Duration;
 
     /// Returns how many bytes are needed to know more, given those that have arrived; `None` once the purpose is
     /// known.
@@ -123,7 +124,7 @@ impl<K: Classifier> List<'_, K> {
             return;
         }
         self.waiting.insert(token, Arrived { stream, peer, bytes: Vec::new() });
-        self.deadlines.insert(token, Instant::now() + K::PATIENCE);
+        self.deadlines.insert(token, Instant::now() + self.classifier.patience());
         // The first bytes have mostly arrived with it; only silent connections are kept waiting.
         self.read(token);
     }

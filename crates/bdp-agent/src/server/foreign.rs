@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use bdp_flow::error::Result;
 use bdp_sys::echo::ReturnPath;
@@ -38,6 +39,11 @@ pub trait ForeignProtocol: Send + Sync {
 
     /// Claims a connection to the server's port by its first bytes; `None` if it is not its own.
     fn claim(&self, _arrived: &[u8]) -> Option<Claim> {
+        None
+    }
+
+    /// How long its clients may take for their first bytes at the server's port, if that is longer than usual.
+    fn patience(&self) -> Option<Duration> {
         None
     }
 

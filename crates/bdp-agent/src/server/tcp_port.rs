@@ -15,23 +15,31 @@ use super::foreign::{Claim, ForeignProtocol};
 use super::sessions::Sessions;
 use bdp_flow::error::FlowError;
 
+/// How long a connection may take to show its purpose, unless a protocol needs longer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// Serves the port until the server stops.
 pub(super) fn serve(
     listener: &TcpListener,
     sessions: &Arc<Sessions>,
     foreign: &[Box<dyn ForeignProtocol>],
 ) -> Result<(), FlowError> {
-    accept::run(listener, &TcpPort { sessions, foreign }, &sessions.server)
+    let patience = foreign.iter().filter_map(|protocol| protocol.patience()).fold(PATIENCE, Duration::max);
+    accept::run(listener, &TcpPort { sessions, foreign, patience }, &sessions.server)
 }
 
 struct TcpPort<'a> {
     sessions: &'a Arc<Sessions>,
     foreign: &'a [Box<dyn ForeignProtocol>],
+    patience: Duration,
 }
 
 impl Classifier for TcpPort<'_> {
-    const PATIENCE: Duration = Duration::from_secs(5);
     const MOST: usize = 512;
+
+    fn patience(&self) -> Duration {
+        self.patience
+    }
 
     fn wanted(&self, arrived: &[u8]) -> Option<usize> {
         match Preamble::decode(arrived) {

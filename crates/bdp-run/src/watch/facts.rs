@@ -1,7 +1,5 @@
 //! Derives the facts of a socket from the readings of the last seconds.
 
-use std::net::SocketAddr;
-
 use bdp_flow::connection;
 use bdp_flow::loss_episodes::LossEpisodes;
 use bdp_flow::sender_reading;
@@ -18,11 +16,13 @@ use super::account;
 use super::history::{History, Reading};
 
 /// How this machine is called.
-const HERE: &str = "this host";
+pub(super) const HERE: &str = "this host";
 
 /// What is known of a socket besides its readings.
 pub(super) struct Known<'a> {
-    pub remote: SocketAddr,
+    /// How this end is called, and the other.
+    pub here: &'a str,
+    pub there: String,
     pub congestion: &'a str,
     pub send_buffer: Option<u32>,
     pub receive_buffer: Option<u32>,
@@ -84,13 +84,13 @@ pub(super) fn facts(history: &History, known: &Known<'_>, span_ns: u64) -> Optio
     let goodput_bps = bytes as f64 * 8e9 / took_ns as f64;
     let since = |of: fn(&TcpInfo) -> Option<u32>| Some(u64::from(of(&now)?.checked_sub(of(&before)?)?));
     let here = End {
-        name: HERE.to_owned(),
+        name: known.here.to_owned(),
         host: known.host.cloned().unwrap_or_default(),
         window_scaling: now.window_scaling,
         socket: Some(known.socket),
         ..End::default()
     };
-    let there = End { name: known.remote.ip().to_string(), ..End::default() };
+    let there = End { name: known.there.clone(), ..End::default() };
     let (sender, receiver) = if sending { (here, there) } else { (there, here) };
     let mut facts = Facts {
         source: Source::Watched,

@@ -1,9 +1,11 @@
 //! The readings of a socket in the last seconds, in bounded memory.
 
 use std::collections::VecDeque;
+use std::net::TcpStream;
 
 use bdp_model::watch::ConnectionState;
-use bdp_sys::diag::SocketReport;
+use bdp_sys::diag::{self, SocketReport};
+use bdp_sys::socket;
 use bdp_sys::tcp_info::{self, TcpInfo};
 
 /// Bytes kept of `TCP_INFO`: all that [`tcp_info::decode`] reads.
@@ -59,6 +61,31 @@ impl Reading {
             length: length as u8,
             info,
         }
+    }
+
+    /// A reading of a connection of this process.
+    pub fn of_own(socket: &TcpStream, at_ns: u64) -> bdp_sys::Result<Self> {
+        let mut room = [0; tcp_info::MOST_BYTES];
+        let length = tcp_info::read_bytes(socket, &mut room)?.min(KEPT);
+        let mut info = [0; KEPT];
+        info[..length].copy_from_slice(&room[..length]);
+        let figures = tcp_info::decode(&info[..length]);
+        let (out, mss) = (figures.unacked_segments.unwrap_or(0), figures.snd_mss.unwrap_or(0));
+        let not_sent = figures.notsent_bytes.and_then(|bytes| u32::try_from(bytes).ok()).unwrap_or(0);
+        let memory = diag::memory_of(socket);
+        Ok(Self {
+            since_ns: at_ns,
+            at_ns,
+            times: 1,
+            unread: socket::unread_bytes(socket).and_then(|bytes| u32::try_from(bytes).ok()).unwrap_or(0),
+            queued: not_sent.saturating_add(out.saturating_mul(mss)),
+            taken: memory.map_or(0, |memory| memory.queued),
+            send_buffer: memory.map_or(0, |memory| memory.send_buffer),
+            state: ConnectionState::of_linux(figures.state.unwrap_or(0)),
+            tries: 0,
+            length: length as u8,
+            info,
+        })
     }
 
     pub fn info(&self) -> TcpInfo {

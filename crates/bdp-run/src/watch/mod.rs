@@ -9,6 +9,7 @@ mod facts;
 mod flight;
 mod history;
 mod kernel;
+mod own;
 mod processes;
 mod socket;
 mod stall;
@@ -29,6 +30,7 @@ use tracker::Tracker;
 use world::World;
 
 pub use kernel::{SUBCOMMAND, serve};
+pub use own::OwnConnection;
 
 /// A plan to watch sockets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

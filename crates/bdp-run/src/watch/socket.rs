@@ -142,7 +142,8 @@ impl Socket {
 
     pub(super) fn explain(&mut self, host: &HostFacts) {
         let known = Known {
-            remote: self.name.remote,
+            here: facts::HERE,
+            there: self.name.remote.ip().to_string(),
             congestion: self.congestion.as_deref().unwrap_or_default(),
             send_buffer: self.memory.map(|memory| memory.send_buffer),
             receive_buffer: self.memory.map(|memory| memory.receive_buffer),

@@ -188,7 +188,7 @@ fn next_attribute(bytes: &[u8]) -> Option<(u16, &[u8], usize)> {
     Some((kind, bytes.get(4..length)?, length))
 }
 
-fn memory(value: &[u8]) -> Option<SocketMemory> {
+pub(super) fn memory(value: &[u8]) -> Option<SocketMemory> {
     let word = |at: usize| value.get(at * 4..at * 4 + 4)?.try_into().ok().map(u32::from_ne_bytes);
     Some(SocketMemory {
         received: word(0)?,

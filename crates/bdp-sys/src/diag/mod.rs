@@ -9,7 +9,7 @@ mod message;
 use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::io::{Errno, retry_on_intr};
@@ -263,6 +263,23 @@ fn request(
     message.extend(0u32.to_ne_bytes());
     message.extend(body);
     message
+}
+
+/// The memory of a socket of this process; `None` if the kernel does not say (before 4.12).
+pub fn memory_of(socket: impl AsFd) -> Option<SocketMemory> {
+    let mut room = [0u8; 64];
+    let mut length = room.len() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes into `room` and stores how many.
+    let done = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MEMINFO,
+            room.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    message::memory(room.get(..length as usize).filter(|_| done == 0)?)
 }
 
 #[cfg(test)]

@@ -66,4 +66,5 @@ mod tune_show;
 mod twin;
 mod unprivileged;
 mod virtual_clock;
+mod visit;
 mod watch;

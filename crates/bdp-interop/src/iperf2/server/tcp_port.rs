@@ -22,8 +22,11 @@ pub(super) fn serve(listener: &TcpListener, shared: &Arc<Shared>) {
 struct TcpPort<'a>(&'a Arc<Shared>);
 
 impl Classifier for TcpPort<'_> {
-    const PATIENCE: Duration = Duration::from_secs(5);
     const MOST: usize = 256;
+
+    fn patience(&self) -> Duration {
+        Duration::from_secs(5)
+    }
 
     fn wanted(&self, arrived: &[u8]) -> Option<usize> {
         let wanted = match Stranger::of(arrived) {

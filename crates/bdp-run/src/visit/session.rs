@@ -1,0 +1,338 @@
+//! One visitor's session: its place on the server, its stages and its transfers.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use bdp_agent::server::access::{Denied, origin};
+use bdp_agent::server::places::{MemoryHold, Place};
+use bdp_agent::server::{Event, ServerState};
+use bdp_flow::lock::lock;
+use bdp_model::units::Nanos;
+use bdp_model::visit::VisitDirection;
+use bdp_sys::{clock, tcp_info};
+use bdp_wire::session::Limits;
+
+use super::live::LiveReading;
+use super::stage::Stage;
+use super::{Connection, Turned};
+
+/// A session ends this long after its last request.
+const SILENCE: Duration = Duration::from_secs(60);
+/// Time of a session beyond its two directions.
+const AROUND: Duration = Duration::from_secs(90);
+/// Most transfers of a session at once.
+const MOST_TRANSFERS: u32 = 6;
+/// How long a transfer may take to end after its time.
+const GRACE_NS: u64 = 2_000_000_000;
+/// Most round trips kept of the pings.
+const MOST_TRIPS: usize = 10_000;
+
+/// A stage that a page marks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mark {
+    /// No load.
+    Idle,
+    /// Begin of a direction.
+    Direction(VisitDirection),
+}
+
+/// A visitor's session.
+pub struct Visit {
+    pub(super) id: String,
+    number: u32,
+    pub(super) peer: SocketAddr,
+    pub(super) server: Arc<ServerState>,
+    pub(super) limits: Limits,
+    began: Instant,
+    /// Released when the session ends.
+    held: Mutex<Option<(Place, MemoryHold)>>,
+    pub(super) state: Mutex<State>,
+    over: AtomicBool,
+    flows: AtomicU32,
+}
+
+/// What changes during a session.
+pub(super) struct State {
+    pub(super) mark: Mark,
+    marked_ns: u64,
+    heard: Instant,
+    pub(super) down: Option<Stage>,
+    pub(super) up: Option<Stage>,
+    /// The kernel's round trips of the connection of the pings, idle, beside down and beside up.
+    pub(super) trips: [Vec<u64>; 3],
+    /// When the next byte of an upload may be read, by the rate limit.
+    free_ns: u64,
+    pub(super) ended: Option<String>,
+    /// Whether a program between browser and server ends the connections.
+    pub(super) through_proxy: bool,
+    is_done: bool,
+}
+
+impl State {
+    pub(super) fn stage(&mut self, direction: VisitDirection) -> &mut Option<Stage> {
+        match direction {
+            VisitDirection::Down => &mut self.down,
+            VisitDirection::Up => &mut self.up,
+        }
+    }
+
+    pub(super) fn stages(&self) -> impl Iterator<Item = &Stage> {
+        [&self.down, &self.up].into_iter().flatten()
+    }
+}
+
+/// A transfer that runs, until it is dropped.
+pub struct Transfer {
+    visit: Arc<Visit>,
+    direction: VisitDirection,
+    connection: Arc<Connection>,
+    /// When its time is up.
+    pub until: Instant,
+}
+
+impl Visit {
+    pub(super) fn new(
+        id: String,
+        peer: SocketAddr,
+        server: &Arc<ServerState>,
+        limits: Limits,
+        held: (Place, MemoryHold),
+    ) -> Self {
+        held.0.activity().note_heard();
+        let number = server.next_number();
+        server.report(&Event::Began { session: number, peer, program: "a browser".to_owned() });
+        Self {
+            id,
+            number,
+            peer,
+            server: Arc::clone(server),
+            limits,
+            began: Instant::now(),
+            held: Mutex::new(Some(held)),
+            state: Mutex::new(State {
+                mark: Mark::Idle,
+                marked_ns: clock::monotonic_ns(),
+                heard: Instant::now(),
+                down: None,
+                up: None,
+                trips: Default::default(),
+                free_ns: 0,
+                ended: None,
+                through_proxy: false,
+                is_done: false,
+            }),
+            over: AtomicBool::new(false),
+            flows: AtomicU32::new(0),
+        }
+    }
+
+    /// Returns its id, which only its visitor knows.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Whether it belongs to this address.
+    pub fn is_of(&self, peer: IpAddr) -> bool {
+        origin(peer) == origin(self.peer.ip())
+    }
+
+    /// Notes a request, so that it is kept.
+    pub fn note_heard(&self) {
+        lock(&self.state).heard = Instant::now();
+        if let Some((place, _)) = &*lock(&self.held) {
+            place.activity().note_heard();
+        }
+    }
+
+    /// Notes that a program between browser and server ends the connections.
+    pub fn note_proxy(&self) {
+        lock(&self.state).through_proxy = true;
+    }
+
+    /// Begins a stage: the directions end, and a direction that is marked begins anew.
+    pub fn mark(&self, mark: Mark) {
+        let now_ns = clock::monotonic_ns();
+        let mut state = lock(&self.state);
+        let state = &mut *state;
+        for stage in [&mut state.down, &mut state.up].into_iter().flatten() {
+            stage.end(now_ns);
+        }
+        if let Mark::Direction(direction) = mark {
+            *state.stage(direction) = Some(Stage::new(direction, now_ns));
+        }
+        state.mark = mark;
+        state.marked_ns = now_ns;
+    }
+
+    /// Begins a transfer on a connection.
+    pub fn begin(
+        self: &Arc<Self>,
+        direction: VisitDirection,
+        connection: &Arc<Connection>,
+    ) -> Result<Transfer, Turned> {
+        let places = {
+            let held = lock(&self.held);
+            let Some((place, _)) = &*held else { return Err(Turned::gone()) };
+            place.take_streams(1).map_err(|denied: Denied| Turned::busy(denied.to_string()))?
+        };
+        let now_ns = clock::monotonic_ns();
+        let mut state = lock(&self.state);
+        let state = &mut *state;
+        if state.stages().map(Stage::running).sum::<usize>()
+            >= MOST_TRANSFERS.min(self.limits.streams) as usize
+        {
+            return Err(Turned::busy(format!("a visit may have {MOST_TRANSFERS} transfers at once")));
+        }
+        if state.stage(direction).as_ref().is_none_or(Stage::has_ended) {
+            *state.stage(direction) = Some(Stage::new(direction, now_ns));
+        }
+        let stage = state.stage(direction).get_or_insert_with(|| Stage::new(direction, now_ns));
+        if !stage.begin(connection, places, now_ns) {
+            return Err(Turned::busy("this direction has had too many connections".to_owned()));
+        }
+        stage.pace(self.limits.rate.map(|rate| rate.as_bps()));
+        let left_ns = self.limits.duration.as_ns().saturating_sub(stage.elapsed_ns(now_ns));
+        self.flows.fetch_add(1, Ordering::Relaxed);
+        let (visit, connection) = (Arc::clone(self), Arc::clone(connection));
+        Ok(Transfer { visit, direction, connection, until: Instant::now() + Duration::from_nanos(left_ns) })
+    }
+
+    /// Returns the kernel's round trip of a connection, and its smallest.
+    pub fn round_trip(&self, connection: &Connection) -> Option<(u64, u64)> {
+        let figures = tcp_info::read(&connection.stream).ok()?;
+        let (rtt, least) = figures.rtt_ns.zip(figures.min_rtt_ns)?;
+        let mut state = lock(&self.state);
+        let at = match state.mark {
+            Mark::Idle => 0,
+            Mark::Direction(VisitDirection::Down) => 1,
+            Mark::Direction(VisitDirection::Up) => 2,
+        };
+        if state.trips[at].len() < MOST_TRIPS {
+            state.trips[at].push(rtt);
+        }
+        Some((rtt, least))
+    }
+
+    /// Returns its state now.
+    pub fn live(&self) -> LiveReading {
+        let now_ns = clock::monotonic_ns();
+        let mut state = lock(&self.state);
+        let (is_done, mark, ended) = (state.is_done, state.mark, state.ended.clone());
+        let marked_ns = state.marked_ns;
+        let stage = match mark {
+            Mark::Direction(direction) if !is_done => state.stage(direction).as_ref(),
+            _ => None,
+        };
+        let name = match mark {
+            _ if is_done => "done",
+            Mark::Idle => "idle",
+            Mark::Direction(direction) => direction.name(),
+        };
+        let bytes = |of: VisitDirection| stage.filter(|stage| stage.direction == of).map_or(0, Stage::bytes);
+        LiveReading {
+            stage: name,
+            elapsed_ns: stage.map_or(now_ns - marked_ns, |stage| stage.elapsed_ns(now_ns)),
+            received_bytes: bytes(VisitDirection::Up),
+            acked_bytes: bytes(VisitDirection::Down),
+            connections: stage.map_or_else(Vec::new, Stage::live),
+            ended,
+        }
+    }
+
+    /// Takes a reading of each connection; returns how many bytes were moved since the last.
+    pub(super) fn sample(&self, now_ns: u64) -> u64 {
+        let mut state = lock(&self.state);
+        let state = &mut *state;
+        let limit_ns = self.limits.duration.as_ns() + GRACE_NS;
+        let mut moved = 0;
+        for stage in [&mut state.down, &mut state.up].into_iter().flatten() {
+            let more = stage.sample(now_ns);
+            moved += more;
+            match stage.direction {
+                VisitDirection::Down => self.server.counters.add_sent(more),
+                VisitDirection::Up => self.server.counters.add_received(more),
+            }
+            if stage.running() > 0 && now_ns.saturating_sub(stage.began_ns) > limit_ns {
+                // Its browser reads nothing, or sends nothing.
+                stage.break_off();
+            }
+        }
+        moved
+    }
+
+    /// Why the session must end now, if it must.
+    pub(super) fn is_due(&self) -> Option<String> {
+        let evicted = lock(&self.held).as_ref().and_then(|(place, _)| place.activity().evicted());
+        if let Some(eviction) = evicted {
+            return Some(eviction.to_string());
+        }
+        let state = lock(&self.state);
+        let runs = state.stages().any(|stage| stage.running() > 0);
+        if state.heard.elapsed() > SILENCE && !runs {
+            return Some(format!("silent for {}", Nanos::from(SILENCE)));
+        }
+        let longest = self.limits.duration.to_duration() * 2 + AROUND;
+        (self.began.elapsed() > longest).then(|| format!("its time of {} is over", Nanos::from(longest)))
+    }
+
+    /// Ends the session and releases its place.
+    pub fn end(&self, why: Option<String>) {
+        if self.over.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        {
+            let mut state = lock(&self.state);
+            state.stages().for_each(Stage::break_off);
+            state.ended = Some(why.clone().unwrap_or_else(|| "its visitor has left".to_owned()));
+        }
+        drop(lock(&self.held).take());
+        let (took, flows) = (Nanos::from(self.began.elapsed()), self.flows.load(Ordering::Relaxed));
+        self.server.report(&Event::Ended { session: self.number, peer: self.peer, took, flows, why });
+    }
+
+    /// Whether it has ended.
+    pub fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    /// Notes that its result was made.
+    pub(super) fn done(&self) {
+        self.mark(Mark::Idle);
+        lock(&self.state).is_done = true;
+    }
+}
+
+impl Transfer {
+    /// Whether its time is up, or its session over.
+    pub fn is_over(&self) -> bool {
+        Instant::now() >= self.until || self.visit.is_over()
+    }
+
+    /// How long to wait before reading more, by the rate limit, after these bytes.
+    pub fn wait_after(&self, bytes: usize) -> Duration {
+        /// Shorter waits would cost more than they are worth.
+        const LEAST_NS: u64 = 2_000_000;
+        let Some(rate) = self.visit.limits.rate else { return Duration::ZERO };
+        let now_ns = clock::monotonic_ns();
+        let took_ns = (bytes as u128 * 8_000_000_000 / u128::from(rate.as_bps().max(1))) as u64;
+        let mut state = lock(&self.visit.state);
+        // What a pause left unused is lost, but for the last wait.
+        state.free_ns = state.free_ns.max(now_ns.saturating_sub(LEAST_NS)) + took_ns;
+        let wait_ns = state.free_ns.saturating_sub(now_ns);
+        Duration::from_nanos(if wait_ns < LEAST_NS { 0 } else { wait_ns })
+    }
+}
+
+impl Drop for Transfer {
+    fn drop(&mut self) {
+        let now_ns = clock::monotonic_ns();
+        let mut state = lock(&self.visit.state);
+        if let Some(stage) = state.stage(self.direction) {
+            stage.finish(self.connection.number, now_ns);
+            stage.pace(self.visit.limits.rate.map(|rate| rate.as_bps()));
+        }
+        state.heard = Instant::now();
+    }
+}

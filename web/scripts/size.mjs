@@ -6,7 +6,7 @@ const pages = [
   { most: 45_000, files: ["index.html", "app.js", "chunk.js", "app.css"] },
   // Loaded after it.
   { most: 40_000, files: ["panels.js"] },
-  { most: 22_500, files: ["visitor.html", "visitor.js", "visitor.css"] },
+  { most: 24_000, files: ["visitor.html", "visitor.js", "visitor.css"] },
 ];
 for (const { most, files } of pages) {
   let sum = 0;

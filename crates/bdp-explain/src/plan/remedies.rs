@@ -92,14 +92,14 @@ impl Ends<'_> {
                 self.spaced(draft, "pace", reason, Some(facts.goodput_bps));
             }
             Limit::SlowStart => self.slow_start(draft),
-            Limit::SackMissing => self.option(draft, finding, Setting::TcpSack),
-            Limit::TimestampsMissing => self.option(draft, finding, Setting::TcpTimestamps),
             Limit::MtuBlackHole => self.set(draft, Setting::TcpMtuProbing, "1", Reason::MtuBlackHole),
             Limit::HostDrops if finding.cause == Some(Cause::BacklogDrops) => self.backlog(draft, finding),
-            limit if is_first => {
-                draft.refuse(None, None, Why::NotOfHosts { direction: self.way.direction, limit });
-            }
-            _ => {}
+            limit => match finding.remedy.as_ref().map(|remedy| remedy.action) {
+                Some(Action::EnableSack) => self.option(draft, finding, Setting::TcpSack),
+                Some(Action::EnableTimestamps) => self.option(draft, finding, Setting::TcpTimestamps),
+                _ if is_first => self.not_of_hosts(draft, limit),
+                _ => {}
+            },
         }
     }
 

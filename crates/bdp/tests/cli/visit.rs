@@ -209,7 +209,7 @@ fn foreign_pages_and_unknown_visits_are_turned_away() {
     }
     for (request, body, status) in [
         (format!("POST /api/visit/{id}/stage"), "{\"stage\":\"sideways\"}".to_owned(), 400),
-        (format!("POST /api/visit/{id}/result"), "x".repeat(600 << 10), 400),
+        (format!("POST /api/visit/{id}/result"), "{".to_owned(), 400),
         ("GET /api/visit/../../etc/passwd".to_owned(), String::new(), 404),
     ] {
         assert_eq!(page.ask(&request, "", &body).0, status, "{request}");

@@ -16,57 +16,20 @@ use futures_util::Stream;
 use futures_util::stream;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::Duration;
 
-use crate::door::Door;
 use crate::event_log::{LoggedEvent, Role};
-use crate::jobs::{Jobs, RunningJob};
-use crate::{Asked, Captures, Host, Order, Refused, RefusedBy, RunSelection, Secrets, assets, upload};
+use crate::jobs::RunningJob;
+use crate::shared::{MOST_STREAMS, Shared, apart};
+use crate::{Asked, Host, Order, Refused, RefusedBy, RunSelection, Secrets, assets, upload};
 
 /// Most bytes of a request.
 const MOST_BODY: usize = 64 << 10;
-/// Most event streams at once.
-const MOST_STREAMS: usize = 64;
 /// Interval of comments on a silent stream, so that both ends learn of a broken connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// Most words of a command line.
 const MOST_WORDS: usize = 200;
-
-/// What every request needs.
-#[derive(Clone)]
-pub struct Shared {
-    host: Arc<dyn Host>,
-    /// The jobs.
-    pub jobs: Arc<Jobs>,
-    door: Arc<Door>,
-    /// Uploaded captures.
-    pub captures: Arc<Captures>,
-    streams: Arc<Semaphore>,
-    /// Becomes true when the server ends, so that no stream keeps it.
-    pub ending: watch::Receiver<bool>,
-}
-
-impl Shared {
-    /// State of a server that ends when `ending` becomes true.
-    pub fn new(host: Arc<dyn Host>, door: Door, ending: watch::Receiver<bool>) -> Self {
-        Self {
-            jobs: Arc::new(Jobs::new(host.clone())),
-            host,
-            door: Arc::new(door),
-            captures: Arc::new(Captures::new()),
-            streams: Arc::new(Semaphore::new(MOST_STREAMS)),
-            ending,
-        }
-    }
-
-    fn order(&self, headers: &HeaderMap, line: CommandLine) -> Result<Order, Refused> {
-        if line.command.len() > MOST_WORDS {
-            return Err(Refused::new(RefusedBy::Usage, format!("a command has at most {MOST_WORDS} words")));
-        }
-        Ok(Order { words: line.command, secrets: line.secrets, is_local: self.door.is_local(headers) })
-    }
-}
 
 /// All paths of the server.
 pub fn router(shared: Shared) -> Router {
@@ -194,8 +157,15 @@ async fn start_job(
     Ok((status, Json(job.state())).into_response())
 }
 
+fn order(shared: &Shared, headers: &HeaderMap, line: CommandLine) -> Result<Order, Refused> {
+    if line.command.len() > MOST_WORDS {
+        return Err(Refused::new(RefusedBy::Usage, format!("a command has at most {MOST_WORDS} words")));
+    }
+    Ok(Order { words: line.command, secrets: line.secrets, is_local: shared.door.is_local(headers) })
+}
+
 async fn asked(shared: &Shared, headers: &HeaderMap, line: CommandLine) -> Result<Asked, Refused> {
-    let order = shared.order(headers, line)?;
+    let order = order(shared, headers, line)?;
     let (host, captures) = (shared.host.clone(), shared.captures.clone());
     apart(move || host.job(order, &captures)).await
 }
@@ -205,7 +175,7 @@ async fn answer(
     headers: HeaderMap,
     Sent(line): Sent<CommandLine>,
 ) -> Result<Json<Value>, Refused> {
-    let order = shared.order(&headers, line)?;
+    let order = order(&shared, &headers, line)?;
     apart(move || shared.host.answer(order)).await.map(Json)
 }
 
@@ -377,14 +347,6 @@ async fn file(
 async fn remove_run(State(shared): State<Shared>, Path(run): Path<String>) -> Result<StatusCode, Refused> {
     apart(move || shared.host.remove(&run)).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-/// Runs work that may wait for a disk apart from the threads that answer.
-pub async fn apart<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Refused> + Send + 'static,
-) -> Result<T, Refused> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|_| Err(Refused::new(RefusedBy::Bug, "internal error in bdp; please report it")))
 }
 
 /// What a request carries as JSON.

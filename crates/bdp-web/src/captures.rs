@@ -52,12 +52,13 @@ pub struct Upload {
     most_bytes: u64,
 }
 
-impl Captures {
-    /// None yet.
-    pub fn new() -> Self {
+impl Default for Captures {
+    fn default() -> Self {
         Self::of_at_most(MOST_BYTES)
     }
+}
 
+impl Captures {
     fn of_at_most(most_bytes: u64) -> Self {
         Self { all: Mutex::default(), places: Arc::new(Semaphore::new(MOST_CAPTURES)), most_bytes }
     }

@@ -13,6 +13,7 @@ mod event_log;
 mod jobs;
 mod origin;
 mod server;
+mod shared;
 mod upload;
 mod visit;
 

@@ -13,7 +13,8 @@ use hyper_util::service::TowerToHyperService;
 use tokio::sync::{Semaphore, watch};
 use tokio::time;
 
-use crate::api::{self, Shared};
+use crate::api;
+use crate::shared::Shared;
 use crate::{Door, Host};
 
 /// Most connections at once; a browser opens six.

@@ -9,7 +9,7 @@ use futures_util::StreamExt;
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use crate::api::{Shared, apart};
+use crate::shared::{Shared, apart};
 use crate::{Refused, RefusedBy};
 
 /// Header with the file's name, percent-encoded.

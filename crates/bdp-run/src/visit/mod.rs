@@ -2,11 +2,13 @@
 //! `TCP_INFO` of the server's own sockets, by the facts and rules of [`crate::watch`].
 
 mod allowance;
+mod connection;
 mod kept;
 mod live;
 mod result;
 mod session;
 mod stage;
+mod turned;
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -22,7 +24,7 @@ use bdp_model::measurement::HostFacts;
 use bdp_model::units::{ByteCount, Nanos};
 use bdp_model::visit::Visit as Document;
 pub use bdp_model::visit::{BrowserReport, VisitDirection};
-use bdp_sys::{clock, random, socket};
+use bdp_sys::{clock, random};
 use bdp_wire::proof::hex;
 use bdp_wire::session::Limits;
 use serde_json::Value;
@@ -30,8 +32,10 @@ use serde_json::Value;
 use allowance::Allowance;
 use kept::Kept;
 
+pub use connection::Connection;
 pub use live::{LiveConnection, LiveReading};
 pub use session::{Mark, Transfer, Visit};
+pub use turned::Turned;
 
 /// Interval of the readings.
 const SAMPLE: Duration = Duration::from_millis(50);
@@ -62,45 +66,6 @@ pub struct Visits {
     kept: Mutex<Kept>,
     allowance: Mutex<Allowance>,
     connections: AtomicU64,
-}
-
-/// A visitor's TCP connection.
-pub struct Connection {
-    number: u64,
-    stream: TcpStream,
-    /// The visitor's address.
-    pub peer: SocketAddr,
-}
-
-impl Connection {
-    /// Congestion control of the server's end; empty if the kernel does not say.
-    pub fn congestion_control(&self) -> String {
-        socket::congestion(&self.stream).unwrap_or_default()
-    }
-}
-
-/// Why a visitor is turned away.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Turned {
-    /// No place is free.
-    Busy(String),
-    /// The address has used its data of the day.
-    TooMuch(String),
-    /// The address is not allowed.
-    Denied(String),
-    /// There is no such session.
-    Gone(String),
-}
-
-impl Turned {
-    fn busy(why: String) -> Self {
-        Self::Busy(why)
-    }
-
-    /// There is no such session.
-    pub fn gone() -> Self {
-        Self::Gone("there is no such visit: it has ended; start again".to_owned())
-    }
 }
 
 impl Visits {

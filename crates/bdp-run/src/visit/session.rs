@@ -14,9 +14,10 @@ use bdp_model::visit::VisitDirection;
 use bdp_sys::{clock, tcp_info};
 use bdp_wire::session::Limits;
 
+use super::connection::Connection;
 use super::live::LiveReading;
 use super::stage::Stage;
-use super::{Connection, Turned};
+use super::turned::Turned;
 
 /// A session ends this long after its last request.
 const SILENCE: Duration = Duration::from_secs(60);

@@ -10,7 +10,7 @@ use bdp_model::visit::{RAMP_NS, VisitDirection};
 use bdp_sys::socket;
 use bdp_sys::tcp_info::TcpInfo;
 
-use super::Connection;
+use super::connection::Connection;
 use super::live::LiveConnection;
 use crate::watch::OwnConnection;
 

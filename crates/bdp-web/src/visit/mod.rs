@@ -1,6 +1,7 @@
 //! The page of `bdp serve --page`: whoever visits it tests the path to this server. Connections come from the server's
 //! port with their first bytes; what is measured is `bdp_run::visit`'s.
 
+mod asked;
 mod ping;
 mod routes;
 mod transfer;
@@ -23,6 +24,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 
+use asked::Shared;
+
 /// Most connections at once, of all and of one address; a browser opens six.
 const MOST_CONNECTIONS: usize = 512;
 const MOST_OF_ADDRESS: usize = 64;
@@ -36,15 +39,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const MOST_THREADS: usize = 4;
 /// Bytes that downloads consist of, repeatedly; random, so that nothing on the path compresses them.
 const CHUNK_BYTES: usize = 256 << 10;
-
-/// What every request needs.
-#[derive(Clone)]
-pub(crate) struct Shared {
-    visits: Arc<Visits>,
-    chunk: axum::body::Bytes,
-    /// Becomes true when the server ends.
-    ending: watch::Receiver<bool>,
-}
 
 /// Serves visitors on threads of its own.
 pub struct Visitors {

@@ -11,8 +11,7 @@ use bdp_run::visit::{Connection, Visit};
 use serde_json::json;
 use tokio::time;
 
-use super::Shared;
-use super::routes::{OnConnection, Refusal, visit};
+use super::asked::{OnConnection, Refusal, Shared, visit};
 
 /// Longest message.
 const LONGEST: usize = 64;

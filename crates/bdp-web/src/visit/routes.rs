@@ -12,13 +12,14 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
 use bdp_run::visit::{BrowserReport, VisitDirection};
-use bdp_run::visit::{Connection, Mark, Turned, Visit};
+use bdp_run::visit::{Mark, Visit};
 use futures_util::{Stream, stream};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{self, Duration};
 
-use super::{Shared, ping, transfer};
+use super::asked::{OnConnection, Refusal, Shared, visit};
+use super::{ping, transfer};
 use crate::api::guarded;
 use crate::{assets, origin};
 
@@ -50,52 +51,6 @@ pub(super) fn router(shared: Shared) -> Router {
         .layer(middleware::from_fn_with_state(shared.clone(), may_visit))
         .layer(middleware::map_response(guarded))
         .with_state(shared)
-}
-
-/// A visitor's connection, known to every request on it.
-pub(super) type OnConnection = Extension<Arc<Connection>>;
-
-/// Why a visitor's request is not served.
-pub(super) enum Refusal {
-    Turned(Turned),
-    /// Another page sent it.
-    Foreign,
-    /// Something is not there.
-    Missing(&'static str),
-    /// It is not as expected.
-    Wrong(String),
-}
-
-impl From<Turned> for Refusal {
-    fn from(turned: Turned) -> Self {
-        Self::Turned(turned)
-    }
-}
-
-impl IntoResponse for Refusal {
-    fn into_response(self) -> Response {
-        let (status, kind, code, message) = match self {
-            Self::Turned(Turned::Busy(why)) => (StatusCode::SERVICE_UNAVAILABLE, "environment", 3, why),
-            Self::Turned(Turned::TooMuch(why)) => (StatusCode::TOO_MANY_REQUESTS, "environment", 3, why),
-            Self::Turned(Turned::Denied(why)) => (StatusCode::FORBIDDEN, "environment", 3, why),
-            Self::Turned(Turned::Gone(why)) => (StatusCode::NOT_FOUND, "usage", 2, why),
-            Self::Foreign => (
-                StatusCode::FORBIDDEN,
-                "usage",
-                2,
-                "the request comes from a page of another server; open this server's own page".to_owned(),
-            ),
-            Self::Missing(why) => (StatusCode::NOT_FOUND, "usage", 2, why.to_owned()),
-            Self::Wrong(why) => (StatusCode::BAD_REQUEST, "usage", 2, why),
-        };
-        let document = json!({
-            "schema": "bdp.error/1",
-            "bdp": env!("CARGO_PKG_VERSION"),
-            "run": null,
-            "error": { "kind": kind, "message": message, "exit_code": code },
-        });
-        (status, Json(document)).into_response()
-    }
 }
 
 /// Lets an address in that may visit, and requests of this server's own page.
@@ -131,11 +86,6 @@ fn host(headers: &HeaderMap, own_port: Option<u16>) -> String {
         Some(port) if !has_port => format!("{host}:{port}"),
         _ => host.to_owned(),
     }
-}
-
-/// The session that a request names.
-pub(super) fn visit(shared: &Shared, id: &str, connection: &Connection) -> Result<Arc<Visit>, Refusal> {
-    Ok(shared.visits.get(id, connection.peer)?)
 }
 
 /// Notes what a program between browser and server adds to a request.

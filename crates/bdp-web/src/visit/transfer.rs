@@ -9,8 +9,7 @@ use bdp_run::visit::VisitDirection;
 use futures_util::{StreamExt, stream};
 use tokio::time;
 
-use super::Shared;
-use super::routes::{OnConnection, Refusal, visit};
+use super::asked::{OnConnection, Refusal, Shared, visit};
 
 /// Sends until the time is up or the client has enough.
 pub(super) async fn down(

@@ -201,7 +201,7 @@ fn the_page_opens_no_files_and_starts_no_programs() {
     for (line, part) in [
         ("tune show --file run.json", "--file is for a terminal"),
         ("tune confirm --persist", "--persist is for a terminal"),
-        ("tune journal --at ams1 --tune-token x", "--at is for a terminal"),
+        ("tune journal --at ams1 --tune-token x", "--tune-token is for a terminal"),
         ("explain run.json", "no run 'run.json'"),
         ("runs remove 7f3a", "the page does not run 'bdp runs remove'"),
         ("measure ams1", "the page does not run 'bdp measure'"),
@@ -220,6 +220,7 @@ fn a_capture_is_explained_by_the_name_of_its_file() {
     let (status, sent) = page.upload("slow%20path.pcap", &capture());
     assert_eq!((status, &sent["id"], &sent["name"]), (201, &json!("c1"), &json!("slow path.pcap")));
     let (explained, _) = result(&page, "pcap capture:c1");
+    assert_eq!(page.json("GET /api/jobs", &Value::Null).1[0]["command"], "bdp pcap 'slow path.pcap'");
     let mut printed = bench.run("pcap syn.pcap --json").json();
     printed["captures"][0]["name"] = json!("slow path.pcap");
     assert_eq!(explained, printed);

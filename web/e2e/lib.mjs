@@ -14,6 +14,8 @@ export const pictures = join(root, "target/page");
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const STANDARDS = ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"];
 const WIDTHS = [1280, 768, 360];
+/** Each width and each colour scheme once, as pictures and axe take most of the time; all of both with PICTURES=all. */
+const SCHEMES = process.env.PICTURES === "all" ? () => ["light", "dark"] : (width) => [width === 360 ? "dark" : "light"];
 export const WAIT = 30_000;
 
 /** A folder of this test's own. */
@@ -64,7 +66,7 @@ export async function accessible(page, name) {
 export async function shoot(page, name) {
   for (const width of WIDTHS) {
     await page.setViewportSize({ width, height: 900 });
-    for (const colorScheme of ["light", "dark"]) {
+    for (const colorScheme of SCHEMES(width)) {
       await page.emulateMedia({ colorScheme });
       await page.waitForTimeout(80);
       await page.screenshot({ path: join(pictures, `${name}-${width}-${colorScheme}.png`), fullPage: true });

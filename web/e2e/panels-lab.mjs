@@ -116,7 +116,8 @@ await drive(async ({ context, page, base, link }) => {
   await step("cases arrive, the chart grows, and the run is stored", async () => {
     await page.fill("#lab-filter", "scale=4");
     assert.match(await page.locator("form .command code").innerText(), /^bdp lab run s1-scale --filter=scale=4$/);
-    await page.fill("#lab-filter", "");
+    // Two of its six cases have it: keep and strip.
+    await page.fill("#lab-filter", "p");
     await button("Run").click();
     await results.getByText(/running s1-scale link\.window_scale=/).first().waitFor({ timeout: LAB });
     await page.screenshot({ path: join(pictures, "lab-running.png"), fullPage: true });
@@ -204,6 +205,18 @@ await drive(async ({ context, page, base, link }) => {
     await button("Explain").click();
     await page.locator("form .error").waitFor({ timeout: WAIT });
     await page.fill("#capture-filter", "");
+  });
+
+  await step("after a reload, the captures are there, and so is the file's name in the command", async () => {
+    await drop(udp);
+    await shown(/Nothing of TCP/);
+    await page.reload();
+    await page.locator(".held li", { hasText: "udp.pcap" }).waitFor({ timeout: WAIT });
+    const jobs = await page.evaluate(async () => {
+      const answer = await fetch("/api/jobs", { headers: { Authorization: `Bearer ${localStorage.getItem("bdp-secret")}` } });
+      return answer.json();
+    });
+    assert.equal(jobs[0].command, "bdp pcap udp.pcap");
   });
 
   await step("an upload is cancelled", async () => {

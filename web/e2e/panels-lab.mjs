@@ -149,7 +149,7 @@ await drive(async ({ context, page, base, link }) => {
   });
 
   await step("Stop lets the cases that run end", async () => {
-    await page.getByRole("button", { name: /^s3-30k/ }).click();
+    await page.getByRole("button", { name: /^fast-lossy/ }).click();
     await button("Run").click();
     await button("Stop").click();
     await results.getByText(/stopped/).waitFor({ timeout: LAB });

@@ -83,6 +83,17 @@ export async function shoot(page, name) {
 export const launch = (...args) =>
   chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", ...args] });
 
+/** A context that takes the page's files from the folder DIST, if given, in place of those in the binary. */
+export async function newContext(browser) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
+  if (process.env.DIST) {
+    await context.route(/\/((app|chunk|panels)\.(js|css))?$/, (route) =>
+      route.fulfill({ path: join(process.env.DIST, new URL(route.request().url()).pathname.slice(1) || "index.html") }),
+    );
+  }
+  return context;
+}
+
 /** Ends a child without an error. */
 export function end(child, signal) {
   child.removeAllListeners("exit");
@@ -93,7 +104,7 @@ export function end(child, signal) {
 export async function drive(run) {
   let failed = false;
   const browser = await launch();
-  const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
+  const context = await newContext(browser);
   const page = await context.newPage();
   const complaints = [];
   page.on("pageerror", (error) => complaints.push(error.message));

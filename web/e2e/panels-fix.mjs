@@ -8,7 +8,7 @@ import { spawnSync } from "node:child_process";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { bdp, end, launch, openPage, pictures, place, shoot, step, WAIT } from "./lib.mjs";
+import { bdp, end, launch, newContext, openPage, pictures, place, shoot, step, WAIT } from "./lib.mjs";
 
 const script = fileURLToPath(import.meta.url);
 
@@ -48,18 +48,6 @@ const LONG = 180_000;
 function mbits(text) {
   const [, value, unit] = /([\d.]+) ([kMG])bit\/s/.exec(text) ?? assert.fail(`no rate in '${text}'`);
   return Number(value) * { k: 1e-3, M: 1, G: 1e3 }[unit];
-}
-
-async function newContext(browser) {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
-  if (process.env.DIST) {
-    const types = { js: "text/javascript", css: "text/css", html: "text/html" };
-    await context.route(/\/((app|chunk|panels)\.(js|css))?$/, (route) => {
-      const file = new URL(route.request().url()).pathname.slice(1) || "index.html";
-      return route.fulfill({ body: readFileSync(join(process.env.DIST, file)), contentType: types[file.split(".").pop()] });
-    });
-  }
-  return context;
 }
 
 const setting = "net.ipv4.tcp_rmem";

@@ -65,10 +65,7 @@ const hosts = Array.from({ length: 500 }, (_, n) => [0, 5].map((ms) => ({ ms: n 
 const many = file("many.pcap", pcap(hosts.flat().sort((a, b) => a.ms - b.ms)));
 const text = file("<img src=x onerror=alert(1)> & a-very-long-name-".padEnd(120, "x") + ".pcap", "hello, this is no capture");
 
-await drive(async ({ context, page, base, link }) => {
-  for (const name of process.env.DIST ? ["index.html", "app.js", "app.css"] : []) {
-    await context.route(`${base}${name.replace("index.html", "")}`, (route) => route.fulfill({ path: join(process.env.DIST, name) }));
-  }
+await drive(async ({ page, link }) => {
   page.on("dialog", (dialog) => assert.fail(`a dialog: ${dialog.message()}`));
   const shoot = (name) => shootPage(page, name);
   const results = page.locator(".results");

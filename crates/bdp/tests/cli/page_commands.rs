@@ -233,6 +233,21 @@ fn a_capture_is_explained_by_the_name_of_its_file() {
 }
 
 #[test]
+fn the_far_end_is_asked_by_the_tune_token_of_the_request() {
+    let bench = Bench::new();
+    let server = serve(&bench, "--token measuring --allow-tune --tune-token tuning --journal j");
+    let page = open(&bench, "");
+    let far = format!("127.0.0.1:{}", server.port);
+    let mut order = words(&format!("tune journal --at {far}"));
+    assert!(refusal(&page, "answer", &order).1.contains("--at needs the tune token"));
+    order["secrets"] = json!({ "tune_token": "tuning" });
+    let (status, listed) = page.json("POST /api/answer", &order);
+    assert_eq!((status, &listed["at"], &listed["journals"]), (200, &json!(far), &json!([])), "{listed}");
+    order["secrets"] = json!({ "tune_token": "guessed" });
+    assert!(refusal(&page, "answer", &order).1.contains("wrong tune token"));
+}
+
+#[test]
 fn a_tune_token_is_nowhere_but_in_its_job() {
     let bench = Bench::new();
     let server = serve(&bench, "");

@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { basename, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 
@@ -123,7 +123,8 @@ export async function drive(run) {
   } catch (error) {
     failed = true;
     console.error(error);
-    await page.screenshot({ path: join(pictures, "failed.png"), fullPage: true }).catch(() => undefined);
+    const name = basename(process.argv[1], ".mjs");
+    await page.screenshot({ path: join(pictures, `${name}-failed.png`), fullPage: true }).catch(() => undefined);
   } finally {
     await browser.close();
     for (const child of children) end(child);

@@ -1,5 +1,5 @@
 // The page in a real browser: a measurement by clicks, its answer, its history, and what goes wrong.
-//   BDP=target/debug/bdp npm --prefix web run e2e
+//   BDP=target/debug/bdp npm --prefix web run e2e page.mjs
 // Screenshots go to target/page/.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

@@ -1,6 +1,6 @@
 // The panels Lab and Captures in a real browser, with a scenario that runs and captures of all sorts.
 //   BDP=target/debug/bdp node web/e2e/panels-lab.mjs
-// Screenshots go to target/page/. DIST=web/dist drives a bundle that this bdp does not hold yet.
+// Screenshots go to target/page/.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";

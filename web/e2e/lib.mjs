@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { basename, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 
@@ -14,6 +14,8 @@ export const pictures = join(root, "target/page");
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const STANDARDS = ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"];
 const WIDTHS = [1280, 768, 360];
+/** Each width and each colour scheme once, as pictures and axe take most of the time; all of both with PICTURES=all. */
+const SCHEMES = process.env.PICTURES === "all" ? () => ["light", "dark"] : (width) => [width === 360 ? "dark" : "light"];
 export const WAIT = 30_000;
 
 /** A folder of this test's own. */
@@ -64,7 +66,7 @@ export async function accessible(page, name) {
 export async function shoot(page, name) {
   for (const width of WIDTHS) {
     await page.setViewportSize({ width, height: 900 });
-    for (const colorScheme of ["light", "dark"]) {
+    for (const colorScheme of SCHEMES(width)) {
       await page.emulateMedia({ colorScheme });
       await page.waitForTimeout(80);
       await page.screenshot({ path: join(pictures, `${name}-${width}-${colorScheme}.png`), fullPage: true });
@@ -81,6 +83,17 @@ export async function shoot(page, name) {
 export const launch = (...args) =>
   chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", ...args] });
 
+/** A context that takes the page's files from the folder DIST, if given, in place of those in the binary. */
+export async function newContext(browser) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
+  if (process.env.DIST) {
+    await context.route(/\/((app|chunk|panels)\.(js|css))?$/, (route) =>
+      route.fulfill({ path: join(process.env.DIST, new URL(route.request().url()).pathname.slice(1) || "index.html") }),
+    );
+  }
+  return context;
+}
+
 /** Ends a child without an error. */
 export function end(child, signal) {
   child.removeAllListeners("exit");
@@ -91,7 +104,7 @@ export function end(child, signal) {
 export async function drive(run) {
   let failed = false;
   const browser = await launch();
-  const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
+  const context = await newContext(browser);
   const page = await context.newPage();
   const complaints = [];
   page.on("pageerror", (error) => complaints.push(error.message));
@@ -110,7 +123,8 @@ export async function drive(run) {
   } catch (error) {
     failed = true;
     console.error(error);
-    await page.screenshot({ path: join(pictures, "failed.png"), fullPage: true }).catch(() => undefined);
+    const name = basename(process.argv[1], ".mjs");
+    await page.screenshot({ path: join(pictures, `${name}-failed.png`), fullPage: true }).catch(() => undefined);
   } finally {
     await browser.close();
     for (const child of children) end(child);

@@ -4,19 +4,13 @@
 // runs where it is, against a 'bdp serve' there whose token is in BDP_TOKEN; with TUNE_TOKEN, the far end is changed and
 // put back, too. DIST is a folder of page files to use in place of those in the binary. Screenshots go to target/page/.
 import assert from "node:assert/strict";
-import { spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { spawnSync } from "node:child_process";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { chromium } from "playwright-core";
+import { bdp, end, launch, newContext, openPage, pictures, place, shoot, step, WAIT } from "./lib.mjs";
 
 const script = fileURLToPath(import.meta.url);
-const root = fileURLToPath(new URL("../../", import.meta.url));
-const bdp = resolve(process.env.BDP ?? join(root, "target/debug/bdp"));
-const pictures = join(root, "target/page");
-const place = mkdtempSync(join(tmpdir(), "bdp-loop-"));
 
 if (!process.env.HOST) {
   // The route's congestion control, as the kernel's default may be one that hides what a window does.
@@ -47,56 +41,8 @@ limit = 200
 }
 
 const host = process.env.HOST;
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const STANDARDS = ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"];
-const WAIT = 30_000;
 /** A rehearsal boots a guest for each variant. */
 const LONG = 180_000;
-mkdirSync(pictures, { recursive: true });
-
-/** Starts the page, and resolves with its link. */
-function openPage(store) {
-  const child = spawn(bdp, ["page", "--no-browser", "--listen", "127.0.0.1:0", "--store", store], {
-    stdio: ["ignore", "pipe", "inherit"],
-    env: { ...process.env, BDP_TUNE_JOURNAL: join(place, "journal") },
-  });
-  return new Promise((done, fail) => {
-    let text = "";
-    child.stdout.on("data", (chunk) => {
-      text += chunk;
-      const link = /http:\S+#token=\S+/.exec(text)?.[0];
-      if (link) done({ child, link });
-    });
-    child.on("error", fail);
-    child.on("exit", (code) => fail(new Error(`bdp page ended with ${code}: ${text}`)));
-  });
-}
-
-async function step(name, run) {
-  const began = performance.now();
-  await run();
-  console.log(`ok   ${name} (${((performance.now() - began) / 1000).toFixed(1)} s)`);
-}
-
-async function shoot(page, name) {
-  for (const width of [1280, 768, 360]) {
-    await page.setViewportSize({ width, height: 900 });
-    for (const colorScheme of ["light", "dark"]) {
-      await page.emulateMedia({ colorScheme });
-      await page.waitForTimeout(80);
-      await page.screenshot({ path: join(pictures, `${name}-${width}-${colorScheme}.png`), fullPage: true });
-      if (width === 768) continue;
-      await page.evaluate(axe);
-      const found = await page.evaluate((tags) => globalThis.axe.run(document, { runOnly: tags }), STANDARDS);
-      const lines = found.violations.map((one) => `${one.id}: ${one.nodes.map((node) => node.target.join(" ")).join("; ")}`);
-      assert.deepEqual(lines, [], `accessibility of ${name} at ${width} px, ${colorScheme}`);
-    }
-    const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-    assert.ok(wide <= 0, `${name} at ${width} px is ${wide} px too wide`);
-  }
-  await page.setViewportSize({ width: 1280, height: 900 });
-  await page.emulateMedia({ colorScheme: "light" });
-}
 
 /** The first rate in a text, Mbit/s. */
 function mbits(text) {
@@ -104,26 +50,13 @@ function mbits(text) {
   return Number(value) * { k: 1e-3, M: 1, G: 1e3 }[unit];
 }
 
-async function newContext(browser) {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
-  if (process.env.DIST) {
-    const types = { js: "text/javascript", css: "text/css", html: "text/html" };
-    await context.route(/\/((app|chunk|panels)\.(js|css))?$/, (route) => {
-      const file = new URL(route.request().url()).pathname.slice(1) || "index.html";
-      return route.fulfill({ body: readFileSync(join(process.env.DIST, file)), contentType: types[file.split(".").pop()] });
-    });
-  }
-  return context;
-}
-
 const setting = "net.ipv4.tcp_rmem";
 const ofKernel = () => readFileSync("/proc/sys/net/ipv4/tcp_rmem", "utf8").trim().split(/\s+/).join(" ");
 const before = ofKernel();
+process.env.BDP_TUNE_JOURNAL = join(place, "journal");
 const server = await openPage(join(place, "runs.sqlite"));
-const browser = await chromium.launch({
-  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-  args: ["--no-sandbox", "--disable-dev-shm-usage"],
-});
+const link = server.found[0];
+const browser = await launch("--disable-dev-shm-usage");
 const context = await newContext(browser);
 const page = await context.newPage();
 const complaints = [];
@@ -135,7 +68,7 @@ let failed = false;
 
 try {
   await step("measure about 15 Mbit/s, and see why", async () => {
-    await page.goto(server.link);
+    await page.goto(link);
     await page.fill("#host", host);
     await page.fill("#time", "3");
     await page.selectOption("#direction", "from");
@@ -237,7 +170,7 @@ try {
     await context.close();
     const again = await newContext(browser);
     const tab = await again.newPage();
-    await tab.goto(server.link);
+    await tab.goto(link);
     await tab.getByRole("link", { name: "Fix", exact: true }).click();
     await tab.getByLabel("Undo on this host").click();
     await tab.getByText("reverted: 1 setting as before").waitFor({ timeout: WAIT });
@@ -252,7 +185,7 @@ try {
       const tab = await (await newContext(browser)).newPage();
       tab.on("pageerror", (error) => complaints.push(error.message));
       const press = (name) => tab.getByRole("button", { name, exact: true }).click({ timeout: LONG });
-      await tab.goto(server.link);
+      await tab.goto(link);
       await tab.getByRole("link", { name: "Fix", exact: true }).click();
       await tab.locator(".loop > .said").waitFor({ timeout: WAIT });
       await tab.fill("#fix-host", host);
@@ -268,7 +201,7 @@ try {
       assert.ok(mbits(/-> (.*)/.exec(await verified.innerText())[1]) >= 40, await verified.innerText());
       await press("Put back");
       await tab.locator(".loop > .said", { hasText: "reverted: 1 setting as before" }).waitFor({ timeout: WAIT });
-      const jobs = await (await fetch(new URL("/api/jobs", server.link), { headers: { Authorization: `Bearer ${server.link.split("=")[1]}` } })).text();
+      const jobs = await (await fetch(new URL("/api/jobs", link), { headers: { Authorization: `Bearer ${link.split("=")[1]}` } })).text();
       const shown = await tab.evaluate(() => document.body.innerText + JSON.stringify([{ ...localStorage }, { ...sessionStorage }]));
       assert.ok(jobs.includes("--direction to") && !(jobs + shown).includes(process.env.TUNE_TOKEN), "the tune token is shown nowhere");
       await shoot(tab, "loop-10-far");
@@ -282,8 +215,7 @@ try {
   await page.screenshot({ path: join(pictures, "loop-failed.png"), fullPage: true }).catch(() => undefined);
 } finally {
   await browser.close();
-  server.child.removeAllListeners("exit");
-  server.child.kill();
-  if (existsSync(place)) rmSync(place, { recursive: true, force: true });
+  end(server.child);
+  rmSync(place, { recursive: true, force: true });
 }
 process.exit(failed ? 1 : 0);

@@ -1,6 +1,6 @@
 // Requests to the server.
 import { signal } from "@preact/signals";
-import type { Job, Outcome } from "./generated/job";
+import type { Job, JobOutcome as Outcome } from "./generated/job";
 import type { ErrorDocument } from "./generated/error";
 
 /** A refusal, with the server's sentence. */
@@ -237,6 +237,8 @@ export const upload = (name: string, bytes: Blob, onShare: (share: number) => vo
     });
     request.send(bytes);
   });
+/** The captures that this bdp has, for a page that was loaded again. */
+export const captures = (): Promise<Uploaded[]> => read("GET", "/api/captures");
 export const discard = (capture: string): Promise<Response> => send("DELETE", `/api/captures/${part(capture)}`);
 export const runs = (search: string, before: string | null): Promise<RunList> =>
   read("GET", `/api/runs?search=${part(search)}&most=50${before === null ? "" : `&before=${part(before)}`}`);

@@ -1,5 +1,5 @@
 // The state of a job, from its events. Pure: the page shows it, the tests feed it.
-import type { Event, Outcome, Progress, Way } from "./generated/job";
+import type { Event, JobOutcome as Outcome, Progress, Direction as Way } from "./generated/job";
 import type { Measurement } from "./generated/measurement";
 
 /** The stage that runs. */

@@ -3,7 +3,7 @@ import { batch, computed, signal, type Signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import * as api from "./api";
 import { newLive, take, type Live } from "./events";
-import type { Event, Outcome } from "./generated/job";
+import type { Event, JobOutcome as Outcome } from "./generated/job";
 import { isMeasurements, type Measurement } from "./documents";
 import { receiveAll, type Message } from "./stream";
 

@@ -5,57 +5,31 @@ import { percent, rate, size, time } from "./format";
 import { colourOf } from "./model";
 import type { Axis, Xy, XySeries } from "./xy";
 
-/** A shipped scenario; its file comes when it is asked for. */
+/** A figure of a scenario's source, and the cases that it is about. */
+export interface PublishedFigure {
+  when: Readonly<Record<string, unknown>>;
+  goodput_bps: Published | null;
+  note: string | null;
+  rows: { name: string; mean_bps: number | null }[];
+}
+
+/** A shipped scenario; its file comes when it is chosen. */
 export interface Scenario {
   name: string;
   title: string;
+  about: string;
   source: string;
+  published: PublishedFigure[];
   cases: number;
   time_s: number;
   text?: string;
 }
 
-/** What the file of a scenario says of itself. */
-export interface Told {
-  about: string;
-  /** Each published figure, and the cases that it is about. */
-  published: string[];
-}
-
-/** What a line of TOML sets to a text; null if it sets something else. */
-const quoted = (line: string, key: string): string | null => new RegExp(`^${key} *= *"((?:[^"\\\\]|\\\\.)*)"`).exec(line)?.[1]?.replaceAll('\\"', '"') ?? null;
-
-/** Reads the prose and the published figures of a scenario's file. */
-export function told(text: string): Told {
-  const about = (/^about *= *"""\r?\n?([^]*?)"""/m.exec(text)?.[1] ?? quoted(/^about.*/m.exec(text)?.[0] ?? "", "about") ?? "").trim();
-  const published: string[] = [];
-  let [table, when, goodput, note] = ["", "", "", ""];
-  const end = () => {
-    if (goodput !== "" || note !== "") published.push([goodput && goodput.replace("..", " to ").replace(/(\d)([kMG]?)(?= |$)/g, "$1 $2bit/s"), when, note].filter((one) => one !== "").join("; "));
-    [when, goodput, note] = ["", "", ""];
-  };
-  const row = /\{ *name *= *"([^"]*)".*?mean *= *"([^"]*)"/;
-  for (const line of text.replace(/"""[^]*?"""/g, "").split("\n")) {
-    const header = /^\[+([\w.]+)\]+/.exec(line)?.[1];
-    if (header !== undefined) {
-      end();
-      table = header;
-    } else if (table === "point") {
-      goodput = quoted(line, "published") ?? goodput;
-      const set = /^([\w.]+) *= *"?([^"#]*)"?/.exec(line);
-      if (set?.[1] !== undefined && set[1] !== "published") when += `${when && " "}${set[1]}=${(set[2] ?? "").trim()}`;
-      if (goodput === "" && /^\s*$/.test(line)) when = "";
-    } else if (table === "published") {
-      goodput = quoted(line, "goodput") ?? goodput;
-      note = quoted(line, "note") ?? note;
-      when = /^when *= *\{ *(.*?) *\}/.exec(line)?.[1]?.replaceAll('"', "") ?? when;
-      const found = row.exec(line);
-      if (found) note += `${note && "; "}${found[1] ?? ""} ${found[2] ?? ""}bit/s`.replace(/(\d)([kMG]?bit)/g, "$1 $2");
-    }
-  }
-  end();
-  return { about, published };
-}
+/** `5.57 Mbit/s to 5.60 Mbit/s; link.forward.delay=40ms` */
+export const figureText = ({ when, goodput_bps, note, rows }: PublishedFigure): string =>
+  [goodput_bps === null ? "" : publishedText(goodput_bps), pointText(when), note ?? "", ...rows.map((row) => `${row.name} ${rate(row.mean_bps)}`)]
+    .filter((one) => one !== "")
+    .join("; ");
 
 const valueText = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value));
 

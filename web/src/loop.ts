@@ -1,6 +1,6 @@
 // The loop of `bdp fix`, from its events. Pure: the page shows it, the tests feed it.
 import { percent, rate, size, time } from "./format";
-import type { Event, Outcome } from "./generated/job";
+import type { Event, JobOutcome as Outcome } from "./generated/job";
 import type { Measurement } from "./generated/measurement";
 import type { Change, Limit, PlanDocument, Reason, Refused, Target } from "./generated/plan";
 import type { RehearsalDocument } from "./generated/rehearsal";

@@ -1,6 +1,6 @@
 // Names of states and stages, as the terminal and docs/time.md have them.
 import type { StateTimes } from "./generated/measurement";
-import type { Way } from "./generated/job";
+import type { Direction as Way } from "./generated/job";
 
 export type State = StateTimes["state"];
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { newLive, stageWords, take, type Live } from "../src/events";
-import type { Event, Outcome, Progress } from "../src/generated/job";
+import type { Event, JobOutcome as Outcome, Progress } from "../src/generated/job";
 
 const progress = (values: Partial<Progress>, repetition = 1): Event => ({
   schema: "bdp.event/1",

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Event } from "../src/generated/job";
 import type { Record as CaseRecord } from "../src/generated/lab-run";
-import { chartOf, labState, median, namesOf, pointText, quantity, rowsOf, told } from "../src/lab";
+import { chartOf, figureText, labState, median, namesOf, pointText, quantity, rowsOf } from "../src/lab";
 import { xyCsv } from "../src/xy";
 
 /** A record with what the page reads. */
@@ -26,39 +26,17 @@ function record(params: Record<string, unknown>, values: Record<string, unknown>
   } as unknown as CaseRecord;
 }
 
-describe("the file of a scenario", () => {
-  const text = `title = "t"
-about = """
-What it asks,
-in two lines.
-"""
-
-[[point]]
-link.forward.delay = "40ms"
-published = "5.57M..5.60M"
-
-[[point]]
-link.forward.delay = "20ms"
-
-[[published]]
-when = { flow.window = "..1447" }
-goodput = "50k"
-note = "a \\"note\\""
-rows = [
-    { name = "Linux 2.6", min = "164k", mean = "213.98k", max = "287k" },
-]
-
-[[expect]]
-goodput_min = "1M"
-`;
-  it("tells what it asks and what was published", () => {
-    expect(told(text)).toEqual({
-      about: "What it asks,\nin two lines.",
-      published: ["5.57 Mbit/s to 5.60 Mbit/s; link.forward.delay=40ms", '50 kbit/s; flow.window = ..1447; a "note"; Linux 2.6 213.98 kbit/s'],
-    });
-  });
-  it("may tell nothing", () => {
-    expect(told('title = "t"\n')).toEqual({ about: "", published: [] });
+describe("a published figure", () => {
+  it("has its cases, its note and its rows", () => {
+    const none = { when: {}, goodput_bps: null, note: null, rows: [] };
+    expect(figureText({ ...none, when: { "link.forward.delay": "40ms" }, goodput_bps: [5.57e6, 5.6e6] })).toBe(
+      "5.57 Mbit/s to 5.60 Mbit/s; link.forward.delay=40ms",
+    );
+    const rows = [{ name: "Linux 2.6", mean_bps: 213_980 }];
+    expect(figureText({ when: { "flow.window": "..1447" }, goodput_bps: 50_000, note: "a note", rows })).toBe(
+      "50.0 kbit/s; flow.window=..1447; a note; Linux 2.6 214 kbit/s",
+    );
+    expect(figureText(none)).toBe("");
   });
 });
 

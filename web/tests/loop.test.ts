@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { rate, time } from "../src/format";
-import type { Event, Outcome } from "../src/generated/job";
+import type { Event, JobOutcome as Outcome } from "../src/generated/job";
 import {
   conclusion,
   duration,

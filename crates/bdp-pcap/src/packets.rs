@@ -48,7 +48,7 @@ pub enum ReadError {
         source: io::Error,
     },
     /// The input is not a capture.
-    #[error("not pcap or pcapng: it starts with {0:02x?}")]
+    #[error("not pcap or pcapng: {}", other(.0))]
     Unknown(Vec<u8>),
     /// The input ends within a packet.
     #[error("at byte {at}: truncated: only {left} of {wanted} bytes")]
@@ -129,6 +129,20 @@ impl Lengths {
             Self::Either if first > second => (second, first),
             Self::KeptFirst | Self::Either => (first, second),
         }
+    }
+}
+
+/// What a file that is no capture starts with, and what to do.
+fn other(head: &[u8]) -> String {
+    match head {
+        [] => "it is empty; capture again".to_owned(),
+        [b'P', b'K', ..] | [b'B', b'Z', b'h', ..] | [0xfd, b'7', b'z', ..] => {
+            "it is packed, and neither by gzip nor by zstd; unpack it first".to_owned()
+        }
+        _ => format!(
+            "it starts with the bytes {}; 'tcpdump -w FILE' writes pcap, Wireshark saves as pcapng",
+            head.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ")
+        ),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::error::{Problem, Result};
 use crate::path::flatten;
 use crate::read::check_keys;
 use crate::rule::Rules;
-use crate::sweep::Sweep;
+use crate::sweep::{Point, Sweep};
 use crate::switch;
 use crate::tree::{self, Node, Origin, Table, Value};
 
@@ -65,6 +65,13 @@ impl Scenario {
     /// Returns the text of the file.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// What the source published, each with the parameters that it is about: `when`, `goodput_bps` (one number, or lowest
+    /// and highest), `note` and `rows`.
+    pub fn published(&self) -> Vec<serde_json::Value> {
+        let points = self.sweep.points.iter().filter_map(Point::published_json);
+        points.chain(self.rules.published.iter().map(|rule| rule.value.to_json())).collect()
     }
 
     /// Reads everything that the cases have in common, but no case.

@@ -25,6 +25,9 @@ pub(crate) struct Rules {
 pub(crate) struct Listed {
     pub goodput: Option<Published>,
     pub rows: Vec<PublishedRow>,
+    note: Option<String>,
+    /// Its conditions as the file has them, by path.
+    when: serde_json::Map<String, serde_json::Value>,
 }
 
 /// A value that applies to the cases that meet a condition.
@@ -48,6 +51,13 @@ impl<T> Rule<T> {
     }
 }
 
+impl Listed {
+    /// For whoever lists scenarios.
+    pub(crate) fn to_json(&self) -> serde_json::Value {
+        serde_json::json!({ "when": self.when, "goodput_bps": self.goodput, "note": self.note, "rows": self.rows })
+    }
+}
+
 impl Rules {
     /// Reads `published` and `expect`; the sweep determines the paths that a `when` may name.
     pub(crate) fn read(root: &Table, sweep: &Sweep) -> Result<Self> {
@@ -55,13 +65,14 @@ impl Rules {
         for node in tables(root, "published") {
             let table = node.as_table("published")?;
             check_keys(table, "[[published]]", &["goodput", "note", "rows", "when"])?;
+            let note = table.get("note").map(|n| n.as_text("published.note", "text").map(str::to_owned));
             let value = Listed {
                 goodput: table.get("goodput").map(|n| figure(n, "published.goodput")).transpose()?,
                 rows: table.get("rows").map_or(Ok(Vec::new()), |n| rows(n, "published.rows"))?,
+                note: note.transpose()?,
+                when: when(table)?.into_iter().map(|(path, node)| (path, node.json())).collect(),
             };
-            if let Some(n) = table.get("note") {
-                rules.notes.push(n.as_text("published.note", "text")?.to_owned());
-            }
+            rules.notes.extend(value.note.clone());
             let conditions = conditions(table, root, sweep)?;
             rules.published.push(Rule {
                 kind: "[[published]]",
@@ -153,10 +164,14 @@ impl Condition {
     }
 }
 
-fn conditions(table: &Table, root: &Table, sweep: &Sweep) -> Result<Vec<Condition>> {
+/// What `when` names, and its values.
+fn when(table: &Table) -> Result<Vec<(String, Node)>> {
     let Some(when) = table.get("when") else { return Ok(Vec::new()) };
-    let is_value = |t: &Table| t.get("every").is_some();
-    flatten(when.as_table("when")?, is_value)?
+    flatten(when.as_table("when")?, |t: &Table| t.get("every").is_some())
+}
+
+fn conditions(table: &Table, root: &Table, sweep: &Sweep) -> Result<Vec<Condition>> {
+    when(table)?
         .into_iter()
         .map(|(path, node)| {
             if !sweep.varies(&path) && get(root, &path).is_none() {

@@ -31,6 +31,17 @@ pub(crate) struct Sweep {
     pub points: Vec<Point>,
 }
 
+impl Point {
+    /// Its published figure, as [[published]] entries have theirs.
+    pub(crate) fn published_json(&self) -> Option<serde_json::Value> {
+        let when: serde_json::Map<_, _> =
+            self.settings.iter().map(|(path, node)| (path.clone(), node.json())).collect();
+        self.published.map(
+            |figure| serde_json::json!({ "when": when, "goodput_bps": figure, "note": null, "rows": [] }),
+        )
+    }
+}
+
 impl Sweep {
     /// Reads `[sweep]` and `[[point]]`.
     pub(crate) fn read(root: &Table) -> Result<Self> {

@@ -45,7 +45,7 @@ pub fn router(shared: Shared) -> Router {
         .route("/answer", post(answer))
         .route("/what-if", post(what_if))
         .route("/what-if/lab", post(what_if_in_lab))
-        .route("/captures", post(upload::receive).layer(DefaultBodyLimit::disable()))
+        .route("/captures", get(upload::list).post(upload::receive).layer(DefaultBodyLimit::disable()))
         .route("/captures/{id}", delete(upload::remove))
         .route("/runs", get(list_runs))
         .route("/runs/{run}", get(show_run).delete(remove_run))

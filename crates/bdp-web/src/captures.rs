@@ -88,6 +88,15 @@ impl Captures {
         Ok((id, capture))
     }
 
+    /// All by id, oldest first.
+    pub fn list(&self) -> Vec<(String, Arc<Capture>)> {
+        let table = self.lock();
+        let mut all: Vec<_> = table.captures.iter().map(|(id, held)| (id.clone(), held.clone())).collect();
+        // c10 after c9.
+        all.sort_by_key(|(id, _)| (id.len(), id.clone()));
+        all
+    }
+
     /// The capture of this id.
     pub fn get(&self, id: &str) -> Result<Arc<Capture>, Refused> {
         self.lock().captures.get(id).cloned().ok_or_else(|| unknown(id))

@@ -6,9 +6,10 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use crate::captures::Capture;
 use crate::shared::{Shared, apart};
 use crate::{Refused, RefusedBy};
 
@@ -51,8 +52,16 @@ pub async fn receive(
     let upload = upload?;
     read?;
     let (id, capture) = shared.captures.keep(upload)?;
-    let answer = json!({ "id": id, "name": capture.name, "bytes": capture.bytes });
-    Ok((StatusCode::CREATED, Json(answer)).into_response())
+    Ok((StatusCode::CREATED, Json(row(&id, &capture))).into_response())
+}
+
+/// The captures that are there, oldest first.
+pub async fn list(State(shared): State<Shared>) -> Json<Value> {
+    Json(shared.captures.list().iter().map(|(id, capture)| row(id, capture)).collect())
+}
+
+fn row(id: &str, capture: &Capture) -> Value {
+    json!({ "id": id, "name": capture.name, "bytes": capture.bytes })
 }
 
 /// Removes a capture.

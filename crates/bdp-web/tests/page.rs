@@ -371,6 +371,7 @@ fn a_capture_is_uploaded_read_by_a_job_and_removed() {
     let sent = page.send("POST /api/captures", &header, &text);
     assert_eq!(sent.status, 201, "{}", sent.body);
     assert_eq!(sent.json(), json!({ "id": "c1", "name": "slow path.pcap", "bytes": text.len() }));
+    assert_eq!(page.get("/api/captures").json(), json!([sent.json()]));
     let all = events(page.follow(&page.start("reads c1"), ""));
     let (result, outcome) = (&all[0].1, &all[1].1);
     assert_eq!((&result["schema"], &result["event"]), (&json!("bdp.event/1"), &json!("result")));
@@ -378,6 +379,7 @@ fn a_capture_is_uploaded_read_by_a_job_and_removed() {
     assert_eq!(outcome["ending"], "done");
     assert_eq!(page.send("DELETE /api/captures/c1", &[&bearer()], "").status, 204);
     assert_eq!(page.send("DELETE /api/captures/c1", &[&bearer()], "").status, 404);
+    assert_eq!(page.get("/api/captures").json(), json!([]));
     assert_eq!(page.post("/api/check", &json!({ "command": ["reads", "c1"] })).status, 404);
     assert_eq!(page.send("POST /api/captures", &header, "").status, 400);
     assert_eq!(page.send("POST /api/captures", &["Bdp-Name: x"], &text).status, 401);

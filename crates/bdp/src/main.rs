@@ -229,7 +229,7 @@ impl Command {
 }
 
 /// The command of these words, and which options they give.
-fn parse(words: &[String]) -> anyhow::Result<(Box<dyn page::Typed>, ArgMatches)> {
+fn parse(words: &[String]) -> anyhow::Result<page::Parsed> {
     let (cli, matches) = arguments::parse_words::<Cli>(words)?;
     match cli.command {
         Some(command) => Ok((Box::new(command), matches)),

@@ -99,6 +99,14 @@ export function Captures() {
   const [isOver, over] = useState(false);
   const depth = useRef(0);
   useEffect(() => {
+    const held = (one: api.Uploaded): Held => ({ ...one, key: one.id, share: 1, cancel: new AbortController() });
+    // Those from before a reload.
+    void api.captures().then(
+      (all) => {
+        if (files.peek().length === 0) files.value = all.map(held);
+      },
+      () => undefined,
+    );
     const enter = (by: number) => (event: DragEvent) => {
       event.preventDefault();
       depth.current = Math.max(0, depth.current + by);

@@ -148,9 +148,13 @@ export function Fix({ run }: { run: string | null }) {
   }, [run]);
   const job = follower.job.value;
   useEffect(() => {
-    // A job of another tab, or from before a reload, brings its host, unless somebody types there.
+    // A job of another tab, or from before a reload, brings its form, unless somebody types there.
     const isTyping = document.activeElement?.id === "fix-host";
-    if (job && run === null && typed("host") === "" && !isTyping) set({ host: hostOf(job.command) });
+    if (job && run === null && typed("host") === "" && !isTyping) {
+      const typedThen = (option: string) => new RegExp(` ${option}[ =](\\S+)`).exec(job.command)?.[1] ?? "";
+      for (const [field, option] of FIELDS) if (option) set({ [field]: typedThen(option) });
+      set({ host: hostOf(job.command) });
+    }
   }, [job, run]);
   const isOld = run !== null && !follower.isRunning.value && loop.value.run !== run;
   return (
@@ -279,7 +283,7 @@ function Current() {
           <Name>{hostOf(job.command)}</Name>
         </h2>
         <p class={isBad ? "said error" : "said"} role="status">
-          {loops.conclusion(now, outcome)}
+          {loops.conclusion(isUndone(now) ? { ...now, kept: false } : now, outcome)}
         </p>
         {follower.trouble.value !== null && <p class="error">{follower.trouble.value}</p>}
         <Steps loop={now} steps={loops.steps(now, follower.question.value?.about ?? null, outcome)} command={job.command} />
@@ -542,6 +546,12 @@ function Apply({ loop: of, step, command, plan }: Shown & { plan: PlanDocument }
   );
 }
 
+/** Whether this host's changes were reverted after they were kept. */
+function isUndone({ journals }: Loop): boolean {
+  const near = journals?.near ?? null;
+  return near !== null && inForce.value[""]?.journals.every((one) => one.id !== near) === true;
+}
+
 /** Names every setting on every host before anything changes. */
 function Confirm({ title, children, decide }: { title: string; children: ComponentChildren; decide: (yes: boolean) => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
@@ -622,8 +632,6 @@ function Verification({ of }: { of: VerificationDocument }) {
 }
 
 function Keep({ loop: of, step, command }: Shown) {
-  const near = of.journals?.near ?? null;
-  const isUndone = near !== null && inForce.value[""]?.journals.every((one) => one.id !== near);
   const answer = (yes: boolean) => () => void attempt(() => follower.answer(yes));
   return (
     <>
@@ -635,8 +643,8 @@ function Keep({ loop: of, step, command }: Shown) {
           <Act act={answer(false)}>Put back</Act>
         </div>
       )}
-      {of.kept && isUndone && <p>this host's changes were reverted since</p>}
-      {of.kept && !isUndone && (
+      {of.kept && isUndone(of) && <p>this host's changes were reverted since</p>}
+      {of.kept && !isUndone(of) && (
         <p>
           kept until the next boot; Undo reverts it
           {of.journals?.far != null && (

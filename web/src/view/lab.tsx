@@ -7,7 +7,7 @@ import { ofSchema } from "../documents";
 import { Follower, newKey, useFollower } from "../follow";
 import { milliseconds, percent, rate, size } from "../format";
 import type { LabRunDocument } from "../generated/lab-run";
-import { chartOf, labState, namesOf, publishedText, rowsOf, told, type LabState, type Row, type Scenario, type Told } from "../lab";
+import { chartOf, figureText, labState, namesOf, publishedText, rowsOf, type LabState, type Row, type Scenario } from "../lab";
 import { about, address, panelOf } from "../page";
 import { checked, Choice, Options, Problem, Text, useEscape, withoutHelp } from "./fields";
 import { CommandLine, Heads } from "./parts";
@@ -36,14 +36,6 @@ const options = signal<More>({});
 const scenario = computed(() => scenarios.value?.find((one) => one.name === chosen.value) ?? null);
 const words = computed(() => withMore(["lab", "run", chosen.value ?? ""], options.value));
 const refused = checked(words, () => chosen.value !== null && Object.keys(options.value).length > 0);
-const tales = new WeakMap<Scenario, Told>();
-function tale(of: Scenario): Told | null {
-  if (of.text === undefined) return null;
-  const known = tales.get(of) ?? told(of.text);
-  tales.set(of, known);
-  return known;
-}
-
 /** A job of another tab, or from before a reload, brings its scenario. */
 effect(() => {
   const name = /^bdp lab run ([\w-]+)/.exec(job.value?.command ?? "")?.[1];
@@ -52,27 +44,30 @@ effect(() => {
 
 const message = (error: unknown): string => withoutHelp(error instanceof Error ? error.message : String(error));
 
-let isReading = false;
+const ask = (...name: string[]) => api.answer<{ scenarios: Scenario[] }>(["lab", "list", ...name]);
 
-/** The list first, then the files, which have the prose and the published figures. */
 async function load(): Promise<void> {
-  if (isReading) return;
-  isReading = true;
-  const ask = (name: string[]) => api.answer<{ scenarios: Scenario[] }>(["lab", "list", ...name]);
   try {
-    if (scenarios.peek() === null) scenarios.value = (await ask([])).scenarios;
+    scenarios.value ??= (await ask()).scenarios;
     problem.value = null;
-    for (const { name, text } of scenarios.peek() ?? []) {
-      if (text !== undefined) continue;
-      const found = (await ask([name])).scenarios[0];
-      if (found) scenarios.value = (scenarios.peek() ?? []).map((one) => (one.name === name ? found : one));
-    }
   } catch (error) {
     if (!(error instanceof api.Unreachable)) problem.value = message(error);
-  } finally {
-    isReading = false;
   }
 }
+
+/** The file of the chosen scenario. */
+effect(() => {
+  const of = scenario.value;
+  if (!of || of.text !== undefined) return;
+  ask(of.name).then(
+    ({ scenarios: [found] }) => {
+      if (found) scenarios.value = (scenarios.peek() ?? []).map((one) => (one.name === of.name ? found : one));
+    },
+    (error: unknown) => {
+      if (!(error instanceof api.Unreachable)) problem.value = message(error);
+    },
+  );
+});
 
 async function submit(): Promise<void> {
   if (isStarting.value || isRunning.value || chosen.value === null) return;
@@ -122,7 +117,7 @@ const about_ = (ns: number): string => (ns >= 90e9 ? `${Math.round(ns / 60e9)} m
 function List() {
   const wanted = search.value.toLowerCase().split(/\s+/).filter(Boolean);
   const shown = (scenarios.value ?? []).filter((one) => {
-    const text = `${one.name} ${one.title} ${one.source} ${tale(one)?.about ?? ""}`.toLowerCase();
+    const text = `${one.name} ${one.title} ${one.source} ${one.about}`.toLowerCase();
     return wanted.every((word) => text.includes(word));
   });
   return (
@@ -160,9 +155,9 @@ function List() {
                 {one.cases} {one.cases === 1 ? "case" : "cases"}, about {about_(one.time_s * 1e9)}
               </span>
               <span>{one.title}</span>
-              {tale(one)?.published.slice(0, 1).map((text) => (
-                <span key={text} class="faint cut">
-                  published: {text}
+              {one.published.slice(0, 1).map((figure) => (
+                <span key={one.name} class="faint cut">
+                  published: {figureText(figure)}
                 </span>
               ))}
             </button>
@@ -187,7 +182,6 @@ function Chosen() {
       </section>
     );
   }
-  const story = tale(of);
   const value = (name: string) => {
     const found = options.value[name];
     return typeof found === "string" ? found : "";
@@ -207,14 +201,14 @@ function Chosen() {
       <h2 id="scenario">
         {of.name}: {of.title}
       </h2>
-      {story && story.about !== "" && <p>{story.about}</p>}
+      {of.about !== "" && <p>{of.about}</p>}
       <p class="faint">Source: {of.source}</p>
-      {story && story.published.length > 0 && (
+      {of.published.length > 0 && (
         <div>
           <h3>Published</h3>
           <ul class="plain">
-            {story.published.map((text) => (
-              <li key={text}>{text}</li>
+            {of.published.map((figure) => (
+              <li key={figureText(figure)}>{figureText(figure)}</li>
             ))}
           </ul>
         </div>

@@ -5,7 +5,7 @@ import * as api from "../api";
 import { commandLine, EMPTY, fieldOf, OPTIONS, PRESETS, words, type Field, type Form } from "../command";
 import { stageWords } from "../events";
 import { newKey, result, run, useFollower } from "../follow";
-import type { Outcome } from "../generated/job";
+import type { JobOutcome as Outcome } from "../generated/job";
 import { milliseconds, percent, rate, seconds } from "../format";
 import { ofLive, withTicks } from "../model";
 import { arrow } from "../words";

@@ -185,8 +185,14 @@ fn what_is_cut_short_gives_what_was_whole_and_says_where_it_broke() {
     let (none, error) = all(&b"not a capture at all"[..]);
     assert_eq!(
         (none.len(), error.unwrap().to_string()),
-        (0, "not pcap or pcapng: it starts with [6e, 6f, 74, 20]".to_owned())
+        (
+            0,
+            "not pcap or pcapng: it starts with the bytes 6e 6f 74 20; 'tcpdump -w FILE' writes pcap, Wireshark saves as pcapng"
+                .to_owned()
+        )
     );
+    let packed = all(&b"PK\x03\x04"[..]).1.unwrap().to_string();
+    assert_eq!(packed, "not pcap or pcapng: it is packed, and neither by gzip nor by zstd; unpack it first");
     assert!(matches!(all(&b""[..]).1, Some(ReadError::Unknown(head)) if head.is_empty()));
 }
 

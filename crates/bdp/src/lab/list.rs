@@ -37,7 +37,9 @@ pub fn run(name: Option<&str>, as_json: bool) -> Outcome {
                 let mut row = json!({
                     "name": s.name,
                     "title": s.title,
+                    "about": s.about,
                     "source": s.source,
+                    "published": s.published(),
                     "cases": cases.len(),
                     "time_s": usual_time(cases).as_secs_f64().round(),
                 });

@@ -31,7 +31,7 @@ pub const ANSWERS: [&str; 11] = [
 pub const CHANGING: [&str; 3] = ["fix", "tune revert", "tune confirm"];
 
 /// Options that concern a terminal or files; the page has its own ways for what they do.
-const OF_A_TERMINAL: [&str; 36] = [
+const OF_A_TERMINAL: [&str; 35] = [
     "json",
     "json_stream",
     "csv",
@@ -59,14 +59,13 @@ const OF_A_TERMINAL: [&str; 36] = [
     "user",
     "iperf3_public_key",
     "iperf3_pkcs1",
-    // They capture packets, change the next boots or act on the far end.
+    // They capture packets, change the next boots or are secrets.
     "live",
     "snap",
     "write",
     "persist",
     "file",
     "set_aside",
-    "at",
     "tune_token",
     "help",
     "version",

@@ -40,8 +40,13 @@ impl Orders {
     /// The job of a command line.
     pub fn job(&self, order: Order, captures: &Captures) -> Result<Asked, Refused> {
         let Order { words, secrets, is_local } = order;
-        let permitted = self.permitted(&words, &form::JOBS, is_local, false)?;
-        let command = command_line::repeatable(words.into_iter());
+        let permitted = self.permitted(&words, &form::JOBS, is_local, &[])?;
+        // A capture by the name of its file, as it would be read in a terminal.
+        let named = |word: String| {
+            let capture = word.strip_prefix(CAPTURE).and_then(|id| captures.get(id).ok());
+            capture.map_or(word, |capture| capture.name.clone())
+        };
+        let command = command_line::repeatable(words.into_iter().map(named));
         let used = RefCell::new(Vec::new());
         let source_of = |name: &Path| -> anyhow::Result<Source> {
             let unknown = || exit::usage("the page reads only captures that were chosen in it");
@@ -60,12 +65,15 @@ impl Orders {
 
     /// What a command that answers at once prints with `--json`.
     pub fn answer(&self, order: Order) -> Result<Value, Refused> {
-        let Order { mut words, is_local, .. } = order;
+        let Order { mut words, secrets, is_local } = order;
         // The list of profiles has a name of its own here.
         if words.len() >= 2 && words[..2] == ["lab", "profiles"] {
             words.splice(1..2, ["list".to_owned(), "--profiles".to_owned()]);
         }
-        let permitted = self.permitted(&words, &form::ANSWERS, is_local, true)?;
+        let mut own = vec![("json", "--json".to_owned())];
+        // One word, so that no token is taken for an option.
+        own.extend(known(secrets.tune_token).map(|token| ("tune_token", format!("--tune-token={token}"))));
+        let permitted = self.permitted(&words, &form::ANSWERS, is_local, &own)?;
         if permitted.name == "twin" && !permitted.given.get_flag("no_run") {
             return Err(Refused::new(
                 RefusedBy::Usage,
@@ -79,14 +87,14 @@ impl Orders {
         Ok(serde_json::from_str(&text).unwrap_or_else(|_| json!({ "text": text })))
     }
 
-    /// The command of these words, if it is one of `commands` and has only options of the page; it uses the page's store,
-    /// and prints JSON if `as_json`.
+    /// The command of these words, if it is one of `commands` and has only options of the page; it uses the page's store
+    /// and those of its `own` options, by id, that it has.
     fn permitted(
         &self,
         words: &[String],
         commands: &[&str],
         is_local: bool,
-        as_json: bool,
+        own: &[(&str, String)],
     ) -> Result<Permitted, Refused> {
         let parse = |words: &[String]| (self.parser.parse)(words).map_err(|error| refused(&error));
         let (command, matches) = parse(words)?;
@@ -115,8 +123,10 @@ impl Orders {
             return Err(refused(&exit::usage(format!("--{option} is for a terminal: leave it out here"))));
         }
         let has = |id: &str| arguments.get_arguments().any(|argument| argument.get_id() == id);
+        let known = own.iter().filter(|(id, _)| has(id) && (*id != "tune_token" || is_typed("at")));
+        let known: Vec<String> = known.map(|(_, word)| word.clone()).collect();
         let mut own = if has("store") { self.store.words() } else { Vec::new() };
-        own.extend((as_json && has("json")).then(|| "--json".to_owned()));
+        own.extend(known);
         if own.is_empty() {
             return Ok(Permitted { command, given: given.clone(), name });
         }
@@ -138,11 +148,13 @@ fn deepest(matches: &ArgMatches) -> (String, &ArgMatches) {
     (name, at)
 }
 
+/// A secret, if it was given.
+fn known(secret: Option<String>) -> Option<String> {
+    secret.map(|secret| secret.trim().to_owned()).filter(|secret| !secret.is_empty())
+}
+
 /// Gives a job the secrets that it can use.
 fn entrust(job: &mut Job, secrets: Secrets) {
-    let known = |secret: Option<String>| {
-        secret.map(|secret| secret.trim().to_owned()).filter(|secret| !secret.is_empty())
-    };
     let (token, tune_token) = (known(secrets.token), known(secrets.tune_token));
     let credentials = match job {
         Job::Measure(plan) => &mut plan.credentials,

@@ -13,9 +13,12 @@ use crate::planned::Planned;
 pub struct Parser {
     /// All commands.
     pub root: fn() -> Command,
-    /// The command of these words, without `bdp`, and which options they give.
-    pub parse: fn(&[String]) -> anyhow::Result<(Box<dyn Typed>, ArgMatches)>,
+    /// The command of these words, without `bdp`.
+    pub parse: fn(&[String]) -> anyhow::Result<Parsed>,
 }
+
+/// A command with its arguments, and which options were given.
+pub type Parsed = (Box<dyn Typed>, ArgMatches);
 
 /// A command with its arguments.
 pub trait Typed {

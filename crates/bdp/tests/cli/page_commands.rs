@@ -201,7 +201,7 @@ fn the_page_opens_no_files_and_starts_no_programs() {
     for (line, part) in [
         ("tune show --file run.json", "--file is for a terminal"),
         ("tune confirm --persist", "--persist is for a terminal"),
-        ("tune journal --at ams1 --tune-token x", "--at is for a terminal"),
+        ("tune journal --at ams1 --tune-token x", "--tune-token is for a terminal"),
         ("explain run.json", "no run 'run.json'"),
         ("runs remove 7f3a", "the page does not run 'bdp runs remove'"),
         ("measure ams1", "the page does not run 'bdp measure'"),
@@ -220,6 +220,7 @@ fn a_capture_is_explained_by_the_name_of_its_file() {
     let (status, sent) = page.upload("slow%20path.pcap", &capture());
     assert_eq!((status, &sent["id"], &sent["name"]), (201, &json!("c1"), &json!("slow path.pcap")));
     let (explained, _) = result(&page, "pcap capture:c1");
+    assert_eq!(page.json("GET /api/jobs", &Value::Null).1[0]["command"], "bdp pcap 'slow path.pcap'");
     let mut printed = bench.run("pcap syn.pcap --json").json();
     printed["captures"][0]["name"] = json!("slow path.pcap");
     assert_eq!(explained, printed);
@@ -229,6 +230,21 @@ fn a_capture_is_explained_by_the_name_of_its_file() {
     assert!(error.starts_with("notes.txt: not pcap"), "{error}");
     assert_eq!(page.ask("DELETE /api/captures/c1", "").0, 204);
     assert!(refusal(&page, "jobs", &words("pcap capture:c1")).1.contains("choose the file again"));
+}
+
+#[test]
+fn the_far_end_is_asked_by_the_tune_token_of_the_request() {
+    let bench = Bench::new();
+    let server = serve(&bench, "--token measuring --allow-tune --tune-token tuning --journal j");
+    let page = open(&bench, "");
+    let far = format!("127.0.0.1:{}", server.port);
+    let mut order = words(&format!("tune journal --at {far}"));
+    assert!(refusal(&page, "answer", &order).1.contains("--at needs the tune token"));
+    order["secrets"] = json!({ "tune_token": "tuning" });
+    let (status, listed) = page.json("POST /api/answer", &order);
+    assert_eq!((status, &listed["at"], &listed["journals"]), (200, &json!(far), &json!([])), "{listed}");
+    order["secrets"] = json!({ "tune_token": "guessed" });
+    assert!(refusal(&page, "answer", &order).1.contains("wrong tune token"));
 }
 
 #[test]

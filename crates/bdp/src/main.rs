@@ -68,7 +68,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use bdp_run::pcap::Source;
-use clap::{ArgMatches, CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::exit::{Exit, Outcome};
 use crate::planned::Planned;

@@ -18,7 +18,7 @@ use bdp_sys::random;
 use bdp_web::{Door, Server};
 use bdp_wire::proof::hex;
 
-pub use parser::{Parser, Typed};
+pub use parser::{Parsed, Parser, Typed};
 
 use host::CommandLine;
 use orders::Orders;

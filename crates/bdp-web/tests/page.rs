@@ -460,6 +460,7 @@ fn only_who_is_at_the_machine_may_change_its_settings() {
     assert_eq!(page.post(&path, &yes).status, 202);
     for (page, proxy) in [
         (&named, vec!["Host: bdp.example"]),
+        (&named, vec!["Host: localhost"]),
         (&page, vec!["Host: localhost", "X-Forwarded-For: 192.0.2.7"]),
     ] {
         let headers: Vec<&str> = proxy.into_iter().chain([bearer.as_str()]).collect();

@@ -202,8 +202,9 @@ export const start = (command: string[], key: string, secrets?: Secrets): Promis
   read("POST", "/api/jobs", { command, key, ...(secrets ? { secrets } : {}) });
 export const jobs = (): Promise<JobState[]> => read("GET", "/api/jobs");
 export const cancel = (id: string): Promise<Response> => send("POST", `/api/jobs/${part(id)}/cancel`, {});
-/** Answers the question of a job. */
-export const answerJob = (id: string, yes: boolean): Promise<Response> => send("POST", `/api/jobs/${part(id)}/answer`, { yes });
+/** Answers the question of a job that has this number. */
+export const answerJob = (id: string, question: number, yes: boolean): Promise<Response> =>
+  send("POST", `/api/jobs/${part(id)}/answer`, { question, yes });
 /** What a command of the kind that answers at once prints with --json: `tune show`, `compare A B`, `lab list`. */
 export const answer = <T>(command: string[], secrets?: Secrets): Promise<T> =>
   read("POST", "/api/answer", { command, ...(secrets ? { secrets } : {}) });

@@ -34,7 +34,8 @@ export interface Span {
   way: Way | null;
 }
 
-export type Question = Extract<Event, { event?: "question" }>["question"];
+/** With the number that the page's server gives it. */
+export type Question = Extract<Event, { event?: "question" }>["question"] & { number?: number };
 
 export interface Live {
   lastId: number;

@@ -67,7 +67,7 @@ export class Follower {
   /** Answers the question of the job. */
   async answer(yes: boolean): Promise<void> {
     const current = this.job.peek();
-    if (current) await api.answerJob(current.id, yes);
+    if (current) await api.answerJob(current.id, this.question.peek()?.number ?? 0, yes);
   }
 
   close(): void {

@@ -206,15 +206,25 @@ async fn cancel_job(State(shared): State<Shared>, Path(id): Path<String>) -> Res
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct YesOrNo {
+    /// Number of the question.
+    question: u64,
     yes: bool,
 }
 
 async fn answer_job(
     State(shared): State<Shared>,
     Path(id): Path<String>,
+    headers: HeaderMap,
     Sent(answer): Sent<YesOrNo>,
 ) -> Result<StatusCode, Refused> {
-    shared.jobs.get(&id)?.answer(answer.yes)?;
+    let job = shared.jobs.get(&id)?;
+    if job.is_fix() && !shared.door.is_local(&headers) {
+        return Err(Refused::new(
+            RefusedBy::Forbidden,
+            "this job changes settings of its machine: answer it there, or by ssh -L, without a proxy",
+        ));
+    }
+    job.answer(answer.question, answer.yes)?;
     Ok(StatusCode::ACCEPTED)
 }
 

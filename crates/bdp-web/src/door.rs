@@ -36,14 +36,15 @@ impl Door {
         Self { token, session, names, is_loopback }
     }
 
-    /// Whether the request comes from this machine: not through a proxy, which passes on its own name.
+    /// Whether the request comes from this machine, not through a proxy. A page with names expects one, and a proxy
+    /// need not add headers: then no request is.
     pub fn is_local(&self, headers: &HeaderMap) -> bool {
         let name = without_port(text(headers, header::HOST.as_str()).unwrap_or_default());
         let address = name.trim_matches(['[', ']']).parse::<IpAddr>();
         let is_own =
             name.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback());
         let is_passed_on = PASSED_ON.iter().any(|name| headers.contains_key(*name));
-        self.is_loopback && is_own && !is_passed_on
+        self.is_loopback && self.names.is_empty() && is_own && !is_passed_on
     }
 
     /// Refuses a request for a host that is not this server: a foreign name that was made to resolve to it.
@@ -156,12 +157,15 @@ mod tests {
     #[test]
     fn only_this_machine_is_local() {
         let is_local = |door: &Door, pairs: &[(&'static str, &str)]| door.is_local(&headers(pairs));
+        let own = Door { names: BTreeSet::new(), ..door() };
         for host in ["localhost:5280", "127.0.0.1:5280", "[::1]:5280"] {
-            assert!(is_local(&door(), &[("host", host)]), "{host}");
-            assert!(!is_local(&door(), &[("host", host), ("x-forwarded-for", "192.0.2.7")]), "{host}");
+            assert!(is_local(&own, &[("host", host)]), "{host}");
+            assert!(!is_local(&own, &[("host", host), ("x-forwarded-for", "192.0.2.7")]), "{host}");
+            // A proxy that names the address it passes on to.
+            assert!(!is_local(&door(), &[("host", host)]), "{host}");
         }
         for host in ["lab-1.example", "192.0.2.7:5280", ""] {
-            assert!(!is_local(&door(), &[("host", host)]), "{host}");
+            assert!(!is_local(&own, &[("host", host)]), "{host}");
         }
         let open = Door::new("secret".to_owned(), "session".to_owned(), [], false);
         assert!(!is_local(&open, &[("host", "127.0.0.1:5280")]));

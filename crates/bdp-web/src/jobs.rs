@@ -53,6 +53,8 @@ struct JobProgress {
     outcome: Option<Outcome>,
     /// The open question.
     question: Option<Value>,
+    /// Number of the last question, from 1.
+    asked: u64,
     answer: Option<bool>,
 }
 
@@ -150,7 +152,11 @@ impl Jobs {
 
 impl RunningJob {
     fn run(&self, host: &dyn Host, asked: Asked) {
-        let mut watch = |event: Event<'_>, told: Value| {
+        let mut watch = |event: Event<'_>, mut told: Value| {
+            if matches!(event, Event::Question { .. }) {
+                // It is asked next.
+                told["question"]["number"] = (lock(&self.progress).asked + 1).into();
+            }
             let role =
                 if matches!(event, Event::Progress { .. } | Event::Probes { .. } | Event::Sockets { .. }) {
                     Role::Reading
@@ -180,8 +186,10 @@ impl RunningJob {
     }
 
     /// Waits for the answer of whoever watches; no if the job is cancelled meanwhile.
-    fn ask(&self, question: Value) -> bool {
+    fn ask(&self, mut question: Value) -> bool {
         let mut progress = lock(&self.progress);
+        progress.asked += 1;
+        question["number"] = progress.asked.into();
         progress.question = Some(question);
         progress.answer = None;
         while progress.answer.is_none() && !self.cancel.load(Ordering::Relaxed) {
@@ -191,11 +199,20 @@ impl RunningJob {
         progress.answer.take().unwrap_or(false)
     }
 
-    /// Answers the open question.
-    pub fn answer(&self, yes: bool) -> Result<(), Refused> {
+    /// Whether it changes settings.
+    pub fn is_fix(&self) -> bool {
+        self.kind == "fix"
+    }
+
+    /// Answers the open question, if it has this number.
+    pub fn answer(&self, number: u64, yes: bool) -> Result<(), Refused> {
         let mut progress = lock(&self.progress);
-        if progress.question.is_none() {
-            return Err(Refused::new(RefusedBy::Usage, "the job asks nothing now: it was answered before"));
+        let refused = |why| Err(Refused::new(RefusedBy::Usage, why));
+        if progress.question.is_none() || progress.answer.is_some() {
+            return refused("the job asks nothing now: it was answered before");
+        }
+        if number != progress.asked {
+            return refused("the job asks another question now: read it, and answer that one");
         }
         progress.answer = Some(yes);
         drop(progress);

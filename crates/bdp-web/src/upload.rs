@@ -1,11 +1,13 @@
 //! Uploads of captures.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use futures_util::StreamExt;
+use futures_util::{Stream, StreamExt};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -17,6 +19,8 @@ use crate::{Refused, RefusedBy};
 const NAME: &str = "bdp-name";
 /// Pieces that wait for the disk.
 const WAITING: usize = 8;
+/// Longest wait for a piece.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Receives a capture, piece by piece.
 pub async fn receive(
@@ -38,9 +42,7 @@ pub async fn receive(
     });
     let read = async move {
         let mut body = body.into_data_stream();
-        while let Some(piece) = body.next().await {
-            let piece = piece
-                .map_err(|_| Refused::new(RefusedBy::Usage, "the upload broke off: choose the file again"))?;
+        while let Some(piece) = next(&mut body, PATIENCE).await? {
             // The writer has given up, and says why.
             if sender.send(piece).await.is_err() {
                 break;
@@ -62,6 +64,18 @@ pub async fn list(State(shared): State<Shared>) -> Json<Value> {
 
 fn row(id: &str, capture: &Capture) -> Value {
     json!({ "id": id, "name": capture.name, "bytes": capture.bytes })
+}
+
+/// The next piece of a body; `None` at its end. Refuses one that breaks off, or pauses for so long.
+async fn next<P, E>(
+    body: &mut (impl Stream<Item = Result<P, E>> + Unpin),
+    patience: Duration,
+) -> Result<Option<P>, Refused> {
+    match tokio::time::timeout(patience, body.next()).await {
+        Ok(piece) => piece.transpose().map_err(|_| "the upload broke off: choose the file again"),
+        Err(_) => Err("the upload paused for too long: choose the file again"),
+    }
+    .map_err(|why| Refused::new(RefusedBy::Usage, why))
 }
 
 /// Removes a capture.
@@ -95,7 +109,24 @@ fn decoded(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::decoded;
+    use std::io::Error;
+
+    use futures_util::stream;
+
+    use super::*;
+
+    #[test]
+    fn a_body_that_pauses_or_breaks_off_is_refused() {
+        let pieces = stream::iter([Ok("a"), Err(Error::other("reset"))]);
+        let mut broken = pieces.chain(stream::pending());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        let mut next = || runtime.block_on(next(&mut broken, Duration::from_millis(5)));
+        assert_eq!(next(), Ok(Some("a")));
+        assert!(next().expect_err("reset").message.contains("broke off"));
+        assert!(next().expect_err("silent").message.contains("paused"));
+        let mut over = stream::empty::<Result<&str, Error>>();
+        assert_eq!(runtime.block_on(super::next(&mut over, PATIENCE)), Ok(None));
+    }
 
     #[test]
     fn names_are_decoded_and_nothing_breaks() {

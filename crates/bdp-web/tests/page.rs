@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use bdp_run::Event;
 use bdp_run::job::{Ending, Job, Outcome};
+use bdp_run::{Event, Question};
 use bdp_web::{Asked, Captures, Door, Host, JobResult, Order, Refused, RefusedBy, RunSelection, Server};
 use serde_json::{Value, json};
 
@@ -17,7 +17,19 @@ const TOKEN: &str = "0123456789abcdef";
 /// Longest wait of a test for what comes at once.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Jobs that are named by their words: `ends`, `waits` until cancelled, `asks`, `breaks`, `reads` a capture.
+/// A job that changes settings.
+const FIX: &str = r#"{
+    "schema": "bdp.job/1", "job": "fix", "runs": 3, "alone": false, "keep_for_ns": 600000000000, "asks_nothing": false,
+    "command": "bdp fix h", "direction": null, "rate_bps": null,
+    "request": {
+        "host": "h", "port": 5201, "directions": ["to"], "bidirectional": false, "streams": 1, "bytes": null,
+        "duration_ns": 10000000000, "omit_ns": 0, "interval_ns": 100000000, "length": 131072, "nodelay": false,
+        "zerocopy": "auto", "check_payload": false, "idle_ns": 2000000000
+    }
+}"#;
+
+/// Jobs that are named by their words: `ends`, `waits` until cancelled, `asks` twice, `fix` asks too, `breaks`, `reads` a
+/// capture.
 #[derive(Default)]
 struct Script {
     started: AtomicU32,
@@ -39,10 +51,11 @@ impl Host for Script {
         if words == ["no"] {
             return Err(Refused::new(RefusedBy::Usage, "'no' is no command: try 'yes'"));
         }
-        let job = json!({
+        let watch = json!({
             "schema": "bdp.job/1", "job": "watch", "targets": [], "interval_ns": 1, "samples_per_second": 1,
             "duration_ns": null,
         });
+        let job = if words[0] == "fix" { FIX.parse().expect("JSON") } else { watch };
         self.tokens.lock().expect("a lock").extend(order.secrets.tune_token);
         let capture = words.get(1).map(|id| captures.get(id)).transpose()?;
         Ok(Asked {
@@ -89,7 +102,12 @@ impl Host for Script {
                     thread::sleep(Duration::from_millis(5));
                 }
             }
-            "asks" => kept = usize::from(answer(json!({ "about": "keep" }))),
+            "asks" | "fix" => {
+                for _ in 0..2 {
+                    tell(Event::Question { question: Question::Keep });
+                    kept += usize::from(answer(json!(Question::Keep)));
+                }
+            }
             "breaks" => panic!("a bug that this test means"),
             "reads c1" => {
                 let text = std::fs::read_to_string(asked.captures[0].path()).expect("a capture");
@@ -154,9 +172,15 @@ impl Answer {
 
 impl Page {
     fn open() -> Self {
+        Self::named([])
+    }
+
+    /// With host names beside the addresses.
+    fn named<const N: usize>(names: [&str; N]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("its address");
-        let door = Door::new(TOKEN.to_owned(), "session".to_owned(), ["bdp.example".to_owned()], true);
+        let names = names.map(str::to_owned);
+        let door = Door::new(TOKEN.to_owned(), "session".to_owned(), names, true);
         let (end, ends) = mpsc::channel();
         let host = Arc::new(Script::default());
         let server = Server { listener, door, host: host.clone() };
@@ -345,16 +369,25 @@ fn a_double_click_starts_one_job_and_a_second_job_waits_its_turn() {
 }
 
 #[test]
-fn a_question_is_answered_once() {
+fn each_question_is_answered_once_and_by_its_number() {
     let page = Page::open();
     let id = page.start("asks");
+    let path = format!("/api/jobs/{id}/answer");
+    let yes = |question: u32| page.post(&path, &json!({ "question": question, "yes": true }));
     let asking = page.job_when(&id, |job| !job["question"].is_null());
-    assert_eq!(asking["question"]["about"], "keep");
-    let answer = format!("/api/jobs/{id}/answer");
-    assert_eq!(page.post(&answer, &json!({ "yes": true })).status, 202);
+    assert_eq!(asking["question"], json!({ "about": "keep", "number": 1 }));
+    assert!(yes(2).message().contains("another question"));
+    assert_eq!(page.post(&path, &json!({ "yes": true })).status, 400);
+    assert_eq!(yes(1).status, 202);
+    // An answer to the first, by a page that has not seen the second.
+    page.job_when(&id, |job| job["question"]["number"] == 2);
+    assert_eq!(yes(1).status, 400);
+    assert_eq!(page.post(&path, &json!({ "question": 2, "yes": false })).status, 202);
     let ended = page.job_when(&id, |job| job["state"] == "ended");
     assert_eq!(ended["outcome"]["kept"], 1);
-    assert_eq!(page.post(&answer, &json!({ "yes": true })).status, 400);
+    assert!(yes(2).message().contains("asks nothing now"));
+    let told = events(page.follow(&id, ""));
+    assert_eq!(told[1].1["question"], json!({ "about": "keep", "number": 2 }));
     // Whoever cancels says no.
     let id = page.start("asks");
     page.job_when(&id, |job| !job["question"].is_null());
@@ -418,10 +451,20 @@ fn secrets_reach_the_job_and_nothing_that_is_shown() {
 
 #[test]
 fn only_who_is_at_the_machine_may_change_its_settings() {
-    let (page, bearer) = (Page::open(), bearer());
+    let (page, named, bearer) = (Page::open(), Page::named(["bdp.example"]), bearer());
     let body = json!({ "command": ["tune", "revert"] });
     assert_eq!(page.post("/api/answer", &body).json(), json!({ "words": ["tune", "revert"] }));
-    for proxy in [vec!["Host: bdp.example"], vec!["Host: localhost", "X-Forwarded-For: 192.0.2.7"]] {
+    let id = page.start("fix");
+    let question = page.job_when(&id, |job| !job["question"].is_null())["question"]["number"].clone();
+    let (path, yes) = (format!("/api/jobs/{id}/answer"), json!({ "question": question, "yes": true }));
+    let proxied = [bearer.as_str(), "Via: 1.1 proxy"];
+    assert_eq!(page.send(&format!("POST {path}"), &proxied, &yes.to_string()).status, 403);
+    assert_eq!(page.post(&path, &yes).status, 202);
+    for (page, proxy) in [
+        (&named, vec!["Host: bdp.example"]),
+        (&named, vec!["Host: localhost"]),
+        (&page, vec!["Host: localhost", "X-Forwarded-For: 192.0.2.7"]),
+    ] {
         let headers: Vec<&str> = proxy.into_iter().chain([bearer.as_str()]).collect();
         let answer = page.send("POST /api/answer", &headers, &body.to_string());
         assert_eq!(answer.status, 403, "{headers:?}");

@@ -126,6 +126,14 @@ impl Probes for Prober {
         patience(&self.probed())
     }
 
+    fn last_ns(&self) -> Option<u64> {
+        lock(&self.probes).iter().rev().find_map(|sent| sent.sample.rtt_ns)
+    }
+
+    fn smallest_ns(&self) -> Option<u64> {
+        lock(&self.probes).iter().filter_map(|sent| sent.sample.rtt_ns).min()
+    }
+
     fn series(&self, since_ns: u64) -> ProbeSeries {
         let (all, now) = (lock(&self.probes).clone(), clock::monotonic_ns());
         let probed = probed(&all, now);

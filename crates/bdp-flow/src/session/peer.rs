@@ -169,15 +169,11 @@ pub trait Probes {
     /// Returns how long an answer is awaited.
     fn patience(&self) -> Nanos;
 
-    /// Returns the latest round trip.
-    fn last_ns(&self) -> Option<u64> {
-        self.probed().round_trips_ns().last()
-    }
+    /// Returns the latest round trip. Asked at each progress: does not copy the probes.
+    fn last_ns(&self) -> Option<u64>;
 
     /// Returns the smallest round trip.
-    fn smallest_ns(&self) -> Option<u64> {
-        self.probed().round_trips_ns().min()
-    }
+    fn smallest_ns(&self) -> Option<u64>;
 
     /// Returns the fate of probes that count within a time span (monotonic, nanoseconds).
     fn outcomes(&self, sent_within: &Range<u64>) -> Vec<ProbeOutcome> {

@@ -68,6 +68,14 @@ impl Probes for Prober {
     fn patience(&self) -> Nanos {
         PATIENCE
     }
+
+    fn last_ns(&self) -> Option<u64> {
+        lock(&self.probes).iter().rev().find_map(|probe| probe.rtt_ns)
+    }
+
+    fn smallest_ns(&self) -> Option<u64> {
+        lock(&self.probes).iter().filter_map(|probe| probe.rtt_ns).min()
+    }
 }
 
 impl Drop for Prober {

@@ -98,7 +98,8 @@ pub struct Outcome {
 pub enum Ending {
     /// Completed as planned.
     Done,
-    /// An expectation was missed, goodput regressed, or payload was corrupted in transit.
+    /// An expectation or a prediction was missed, goodput regressed, payload was corrupted in transit, a twin differs from
+    /// its measurement, or a rehearsal found no better change.
     Missed,
     /// Every repetition of a case was INVALID.
     Invalid,

@@ -106,7 +106,7 @@ impl Orders {
             return Err(Refused::new(
                 RefusedBy::Forbidden,
                 format!(
-                    "'bdp {name}' changes settings of this machine, which only a page on its loopback address may: use a terminal there, or ssh -L"
+                    "'bdp {name}' changes settings of this machine, which only a page on its loopback address without --name may: use a terminal there, or ssh -L"
                 ),
             ));
         }

@@ -63,6 +63,9 @@ struct Given {
     streams: u32,
     congestion_control: String,
     mss_bytes: u64,
+    /// IP and TCP headers of a segment.
+    #[serde(skip)]
+    header_bytes: u64,
     /// Rate at which a program holds each stream; null if none does.
     program_bps: Option<f64>,
     /// What the hosts reach, if they and not the path limit the measured transfer.
@@ -129,12 +132,17 @@ impl Wish {
             document["limit"] = json!(result.and_then(|d| d.findings.first()).map(|finding| finding.limit));
             document
         });
-        let unmodelled = used.loss > 0.0 && !limits.iter().any(|limit| limit.limit == "loss");
+        // The model of BBR is that a loss up to a bound does not limit it.
+        let free_loss = match Congestion::from_name(&used.congestion_control) {
+            Congestion::Bbr => window::BBR_LOSS_MAX,
+            _ => 0.0,
+        };
+        let unmodelled = used.loss > free_loss && !limits.iter().any(|limit| limit.limit == "loss");
         let mut sentence = match limits.first() {
             Some(first) => format!("{} {}", first.sentence, lowest_words(first)),
             None => "Nothing that is known limits this path: its rate and its window are unknown.".to_owned(),
         };
-        if unmodelled && Congestion::from_name(&used.congestion_control) != Congestion::Bbr {
+        if unmodelled {
             sentence.push_str(&format!(
                 " The models do not cover {} at this loss: run it in the lab.",
                 used.congestion_control
@@ -142,7 +150,7 @@ impl Wish {
         }
         Ok(json!({
             "measured": measured,
-            "loaded_rtt_ns": lowest.and_then(|goodput| loaded_rtt_ns(&used, goodput)),
+            "loaded_rtt_ns": loaded_rtt_ns(&used, &limits),
             "given": used,
             "limits": limits,
             "goodput_bps": lowest,
@@ -293,6 +301,7 @@ fn given(twin: &Twin, (window, hosts_bps): (Option<u64>, Option<f64>)) -> Given 
         streams: flow.streams.max(1),
         congestion_control: flow.congestion.clone(),
         mss_bytes: flow.mss.map_or(mss, |asked| u64::from(asked).min(mss)),
+        header_bytes: headers,
         program_bps: held.map(|bps| bps as f64),
         hosts_bps,
     }
@@ -306,7 +315,7 @@ fn limits(given: &Given) -> Vec<LimitedBy> {
         rate: given.rate_bps.map(|bps| Rate::bps(bps as u64)),
         overhead_bytes: Medium::Ethernet.overhead_bytes(),
         mss_bytes: given.mss_bytes,
-        header_bytes: HEADERS,
+        header_bytes: given.header_bytes,
         rtt,
         loss: if given.loss > 0.0 { SegmentLoss::Independent(given.loss) } else { SegmentLoss::None },
         congestion,
@@ -379,10 +388,12 @@ fn shallow(given: &Given, congestion: Congestion, ceiling_bps: f64) -> Option<Li
     })
 }
 
-/// The round trip under load: with what does not fit on the path in the queue.
-fn loaded_rtt_ns(given: &Given, goodput_bps: f64) -> Option<u64> {
+/// The round trip under load, with what does not fit on the path in the queue. `limits`: the lowest first.
+fn loaded_rtt_ns(given: &Given, limits: &[LimitedBy]) -> Option<u64> {
     let (rate, product) = (given.rate_bps?, bdp_bytes(given)?);
-    let fills = goodput_bps >= rate * 0.9;
+    let (lowest, ceiling) = (limits.first()?, limits.iter().find(|limit| limit.limit == "rate")?);
+    // A short queue is full before each loss.
+    let fills = lowest.limit == "queue" || lowest.goodput_bps >= ceiling.goodput_bps * 0.9;
     let most = given.window_bytes.map(|bytes| bytes as f64 * f64::from(given.streams));
     let over = most.map_or(f64::INFINITY, |most| (most - product).max(0.0));
     let waiting = match given.queue_bytes {
@@ -469,9 +480,35 @@ mod tests {
             (&full["limits"][0]["limit"], &full["loaded_rtt_ns"]),
             (&json!("rate"), &json!(48_000_000))
         );
-        let vegas = answer(
-            json!({ "rate_bps": 1e8, "rtt_ns": 40_000_000, "loss": 0.01, "congestion_control": "vegas" }),
+        // A short queue is full before each loss.
+        let short = answer(json!({ "rate_bps": 1e8, "rtt_ns": 40_000_000, "queue_bytes": 20_000 }));
+        assert_eq!(
+            (&short["limits"][0]["limit"], &short["loaded_rtt_ns"]),
+            (&json!("queue"), &json!(41_600_000))
         );
-        assert!(vegas["sentence"].as_str().unwrap().ends_with("run it in the lab."), "{vegas}");
+    }
+
+    #[test]
+    fn loss_without_a_model_is_left_to_the_lab() {
+        for (loss, name, is_unmodelled) in
+            [(0.01, "vegas", true), (0.01, "bbr", false), (0.02, "bbr", true), (0.0, "vegas", false)]
+        {
+            let asked = wish(json!({
+                "rate_bps": 1e8, "rtt_ns": 40_000_000, "loss": loss, "congestion_control": name,
+            }));
+            let answer = asked.answer(&StoreArgs::at(Some("none"))).unwrap();
+            let sentence = answer["sentence"].as_str().unwrap();
+            assert_eq!(sentence.ends_with("run it in the lab."), is_unmodelled, "{name} {loss}: {sentence}");
+        }
+    }
+
+    #[test]
+    fn headers_are_those_of_the_ip_version() {
+        for (ipv6, mss) in [(false, 1448.0), (true, 1428.0)] {
+            let twin = Twin { ipv6, ..described(Direction::To) };
+            let given = Given { rate_bps: Some(1e8), ..given(&twin, (None, None)) };
+            let [rate] = &limits(&given)[..] else { panic!("only the rate") };
+            assert!((rate.goodput_bps - 1e8 * mss / 1538.0).abs() < 1.0, "{rate:?}");
+        }
     }
 }

@@ -267,7 +267,8 @@ fn a_tune_token_is_nowhere_but_in_its_job() {
         }
         if !state["question"].is_null() {
             assert!(state["question"]["words"].as_str().unwrap().starts_with("apply "), "{state}");
-            page.ask(&format!("POST /api/jobs/{id}/answer"), r#"{"yes":false}"#);
+            let answer = json!({ "question": state["question"]["number"], "yes": false });
+            page.ask(&format!("POST /api/jobs/{id}/answer"), &answer.to_string());
         }
         std::thread::sleep(std::time::Duration::from_millis(50));
     }

@@ -12,7 +12,8 @@ until ask jobs/1 > state && grep -q '"state":"ended"' state; do
     if grep -q '"question":{' state; then
         cat state >> questions
         test -e asked || setting > asked
-        ask jobs/1/answer -d '{"yes":true}'
+        number=$(grep -o '"number":[0-9]*' state)
+        ask jobs/1/answer -d "{\"question\":${number#*:},\"yes\":true}"
     fi
     sleep 0.2
 done

@@ -45,7 +45,7 @@ pub(super) fn document(visit: &Visit, told: &BrowserReport, host: &HostFacts, na
     let mut directions = Vec::new();
     let mut caveats = Vec::new();
     let congestion = state.down.as_ref().and_then(Stage::congestion).map(str::to_owned);
-    let parts = [(&told.down, &told.ping.down_ns, 1), (&told.up, &told.ping.up_ns, 2)];
+    let parts = [(&told.down, &told.ping.down_ns, 0), (&told.up, &told.ping.up_ns, 1)];
     for (stage, (told, trips, at)) in [&state.down, &state.up].into_iter().zip(parts) {
         let Some(stage) = stage else { continue };
         let seen = Seen {

@@ -59,8 +59,9 @@ pub(super) fn document(visit: &Visit, told: &BrowserReport, host: &HostFacts, na
             through_proxy: state.through_proxy,
             rate_bps: visit.limits.rate.map(|rate| rate.as_bps()),
         };
-        caveats.extend(seen.caveats(stage));
-        directions.push(seen.direction(stage, host));
+        let direction = seen.direction(stage, host);
+        caveats.extend(seen.caveats(stage, direction.finding.as_ref().map(|finding| finding.limit)));
+        directions.push(direction);
     }
     if state.through_proxy {
         caveats.insert(0, "a proxy is between the browser and this server: the figures of the server are of the path to the proxy".to_owned());
@@ -146,7 +147,7 @@ impl Seen<'_> {
         reached.is_some_and(|(goodput, rate)| goodput >= AT_LIMIT * rate as f64)
     }
 
-    fn caveats(&self, stage: &Stage) -> Vec<String> {
+    fn caveats(&self, stage: &Stage, limit: Option<Limit>) -> Vec<String> {
         let mut caveats = Vec::new();
         let way = stage.direction.name();
         let goodput = stage.goodput_bps();
@@ -165,7 +166,9 @@ impl Seen<'_> {
                 format_bps(rate as f64)
             ));
         }
-        if let Some(waited) = self.waited().filter(|_| self.page_is_slow(stage)) {
+        let is_paths =
+            !matches!(limit, None | Some(Limit::ReceiveWindow | Limit::SlowReader | Limit::Unknown));
+        if let Some(waited) = self.waited().filter(|_| self.page_is_slow(stage) && !is_paths) {
             caveats.push(format!(
                 "{way}: data waited for the page {:.0} % of the time: the browser or its processor limits it, not the path",
                 (1.0 - waited) * 100.0

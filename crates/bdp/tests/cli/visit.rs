@@ -254,7 +254,7 @@ fn a_place_is_free_after_the_result_and_after_the_visitor_left() {
     drop((events, pings));
     let since = Instant::now();
     // Its place is asked for by nobody meanwhile: it would give way.
-    page.0.process.wait_until("the log says why", |p| p.err().contains("its visitor has left"));
+    page.0.process.wait_until("both have ended", |p| p.err().matches(" ended after ").count() == 2);
     assert!((2..20).contains(&since.elapsed().as_secs()), "{:?}", since.elapsed());
     assert_eq!(another(), 201);
 }

@@ -34,7 +34,7 @@ use kept::Kept;
 
 pub use connection::Connection;
 pub use live::{LiveConnection, LiveReading};
-pub use session::{Mark, Transfer, Visit};
+pub use session::{Listener, Mark, Transfer, Visit};
 pub use turned::Turned;
 
 /// Interval of the readings.
@@ -213,8 +213,8 @@ impl Visits {
             let moved = visit.sample(now_ns);
             let used_up = (moved > 0).then(|| self.is_over_day(visit.peer, moved)).flatten();
             let why = used_up.map(|_| "its data of the day is used up".to_owned()).or_else(|| visit.is_due());
-            if let Some(why) = why {
-                self.remove(&visit, Some(why));
+            if why.is_some() || visit.has_left() {
+                self.remove(&visit, why);
             }
         }
         lock(&self.kept).forget(self.options.keep.to_duration(), Instant::now());

@@ -10,7 +10,7 @@ use bdp_agent::server::places::{MemoryHold, Place};
 use bdp_agent::server::{Event, ServerState};
 use bdp_flow::lock::lock;
 use bdp_model::units::Nanos;
-use bdp_model::visit::VisitDirection;
+use bdp_model::visit::{RAMP_NS, VisitDirection};
 use bdp_sys::{clock, tcp_info};
 use bdp_wire::session::Limits;
 
@@ -21,10 +21,12 @@ use super::turned::Turned;
 
 /// A session ends this long after its last request.
 const SILENCE: Duration = Duration::from_secs(60);
+/// It ends this long after its events and pings were closed, or its result was made.
+const LEFT: Duration = Duration::from_secs(3);
 /// Time of a session beyond its two directions.
 const AROUND: Duration = Duration::from_secs(90);
 /// Most transfers of a session at once.
-const MOST_TRANSFERS: u32 = 6;
+const MOST_TRANSFERS: u32 = 4;
 /// How long a transfer may take to end after its time.
 const GRACE_NS: u64 = 2_000_000_000;
 /// Most round trips kept of the pings.
@@ -47,7 +49,7 @@ pub struct Visit {
     pub(super) server: Arc<ServerState>,
     pub(super) limits: Limits,
     began: Instant,
-    /// Released when the session ends.
+    /// Released with the result, or when the session ends.
     held: Mutex<Option<(Place, MemoryHold)>>,
     pub(super) state: Mutex<State>,
     over: AtomicBool,
@@ -59,10 +61,13 @@ pub(super) struct State {
     pub(super) mark: Mark,
     marked_ns: u64,
     heard: Instant,
+    /// Open streams of events and of pings, and when the last of them was closed.
+    listeners: u32,
+    left: Option<Instant>,
     pub(super) down: Option<Stage>,
     pub(super) up: Option<Stage>,
-    /// The kernel's round trips of the connection of the pings, idle, beside down and beside up.
-    pub(super) trips: [Vec<u64>; 3],
+    /// The kernel's round trips of the connection of the pings, beside down and beside up.
+    pub(super) trips: [Vec<u64>; 2],
     /// When the next byte of an upload may be read, by the rate limit.
     free_ns: u64,
     pub(super) ended: Option<String>,
@@ -91,7 +96,12 @@ pub struct Transfer {
     connection: Arc<Connection>,
     /// When its time is up.
     pub until: Instant,
+    /// Whether the client has sent all that it wanted to, and may send more.
+    pub is_whole: bool,
 }
+
+/// A visitor's stream of events or of pings, until it is dropped.
+pub struct Listener(Arc<Visit>);
 
 impl Visit {
     pub(super) fn new(
@@ -116,6 +126,8 @@ impl Visit {
                 mark: Mark::Idle,
                 marked_ns: clock::monotonic_ns(),
                 heard: Instant::now(),
+                listeners: 0,
+                left: None,
                 down: None,
                 up: None,
                 trips: Default::default(),
@@ -152,13 +164,20 @@ impl Visit {
         lock(&self.state).through_proxy = true;
     }
 
-    /// Begins a stage: the directions end, and a direction that is marked begins anew.
+    /// Notes a stream of events or of pings.
+    pub fn listen(self: &Arc<Self>) -> Listener {
+        lock(&self.state).listeners += 1;
+        Listener(Arc::clone(self))
+    }
+
+    /// Begins a stage: the directions end with their transfers, and a direction that is marked begins anew.
     pub fn mark(&self, mark: Mark) {
         let now_ns = clock::monotonic_ns();
         let mut state = lock(&self.state);
         let state = &mut *state;
         for stage in [&mut state.down, &mut state.up].into_iter().flatten() {
             stage.end(now_ns);
+            stage.break_off();
         }
         if let Mark::Direction(direction) = mark {
             *state.stage(direction) = Some(Stage::new(direction, now_ns));
@@ -181,10 +200,10 @@ impl Visit {
         let now_ns = clock::monotonic_ns();
         let mut state = lock(&self.state);
         let state = &mut *state;
-        if state.stages().map(Stage::running).sum::<usize>()
-            >= MOST_TRANSFERS.min(self.limits.streams) as usize
-        {
-            return Err(Turned::busy(format!("a visit may have {MOST_TRANSFERS} transfers at once")));
+        let most = MOST_TRANSFERS.min(self.limits.streams);
+        let open = state.stages().filter(|stage| !stage.has_ended());
+        if open.map(Stage::running).sum::<usize>() >= most as usize {
+            return Err(Turned::busy(format!("a visit may have {most} transfers at once")));
         }
         if state.stage(direction).as_ref().is_none_or(Stage::has_ended) {
             *state.stage(direction) = Some(Stage::new(direction, now_ns));
@@ -197,21 +216,24 @@ impl Visit {
         let left_ns = self.limits.duration.as_ns().saturating_sub(stage.elapsed_ns(now_ns));
         self.flows.fetch_add(1, Ordering::Relaxed);
         let (visit, connection) = (Arc::clone(self), Arc::clone(connection));
-        Ok(Transfer { visit, direction, connection, until: Instant::now() + Duration::from_nanos(left_ns) })
+        let until = Instant::now() + Duration::from_nanos(left_ns);
+        Ok(Transfer { visit, direction, connection, until, is_whole: false })
     }
 
     /// Returns the kernel's round trip of a connection, and its smallest.
     pub fn round_trip(&self, connection: &Connection) -> Option<(u64, u64)> {
         let figures = tcp_info::read(&connection.stream).ok()?;
         let (rtt, least) = figures.rtt_ns.zip(figures.min_rtt_ns)?;
+        let now_ns = clock::monotonic_ns();
         let mut state = lock(&self.state);
-        let at = match state.mark {
-            Mark::Idle => 0,
-            Mark::Direction(VisitDirection::Down) => 1,
-            Mark::Direction(VisitDirection::Up) => 2,
-        };
-        if state.trips[at].len() < MOST_TRIPS {
-            state.trips[at].push(rtt);
+        let is_loaded = |stage: &&Stage| stage.running() > 0 && stage.elapsed_ns(now_ns) >= RAMP_NS;
+        if let Mark::Direction(direction) = state.mark
+            && state.stage(direction).as_ref().filter(is_loaded).is_some()
+        {
+            let trips = &mut state.trips[usize::from(direction == VisitDirection::Up)];
+            if trips.len() < MOST_TRIPS {
+                trips.push(rtt);
+            }
         }
         Some((rtt, least))
     }
@@ -278,6 +300,14 @@ impl Visit {
         (self.began.elapsed() > longest).then(|| format!("its time of {} is over", Nanos::from(longest)))
     }
 
+    /// Whether its visitor has left, with the result or without.
+    pub(super) fn has_left(&self) -> bool {
+        let state = lock(&self.state);
+        let is_idle = state.stages().all(|stage| stage.running() == 0) && state.heard.elapsed() > LEFT;
+        let has_left = state.listeners == 0 && state.left.is_some_and(|left| left.elapsed() > LEFT);
+        is_idle && (state.is_done || has_left)
+    }
+
     /// Ends the session and releases its place.
     pub fn end(&self, why: Option<String>) {
         if self.over.swap(true, Ordering::Relaxed) {
@@ -286,7 +316,10 @@ impl Visit {
         {
             let mut state = lock(&self.state);
             state.stages().for_each(Stage::break_off);
-            state.ended = Some(why.clone().unwrap_or_else(|| "its visitor has left".to_owned()));
+            // Of a visit with its result, that is no news.
+            if !state.is_done {
+                state.ended = Some(why.clone().unwrap_or_else(|| "its visitor has left".to_owned()));
+            }
         }
         drop(lock(&self.held).take());
         let (took, flows) = (Nanos::from(self.began.elapsed()), self.flows.load(Ordering::Relaxed));
@@ -298,10 +331,11 @@ impl Visit {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// Notes that its result was made.
+    /// Notes that its result is made, and releases its place.
     pub(super) fn done(&self) {
         self.mark(Mark::Idle);
         lock(&self.state).is_done = true;
+        drop(lock(&self.held).take());
     }
 }
 
@@ -331,9 +365,16 @@ impl Drop for Transfer {
         let now_ns = clock::monotonic_ns();
         let mut state = lock(&self.visit.state);
         if let Some(stage) = state.stage(self.direction) {
-            stage.finish(self.connection.number, now_ns);
-            stage.pace(self.visit.limits.rate.map(|rate| rate.as_bps()));
+            stage.finish(self.connection.number, self.is_whole, now_ns);
         }
         state.heard = Instant::now();
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let mut state = lock(&self.0.state);
+        state.listeners -= 1;
+        state.left = Some(Instant::now());
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bdp_agent::server::places::StreamPlaces;
 use bdp_model::facts::Facts;
 use bdp_model::measurement::HostFacts;
+use bdp_model::statistics::percentile;
 use bdp_model::visit::{RAMP_NS, VisitDirection};
 use bdp_sys::socket;
 use bdp_sys::tcp_info::TcpInfo;
@@ -16,6 +17,8 @@ use crate::watch::OwnConnection;
 
 /// Most connections of a direction, one after another.
 const MOST_PATHS: usize = 1000;
+/// How long the transfers of a direction may take to end, one after another.
+const CLOSING_NS: u64 = 1_000_000_000;
 /// Readings over which a live rate is formed.
 const LIVE: usize = 4;
 
@@ -25,6 +28,8 @@ pub(super) struct Stage {
     pub(super) began_ns: u64,
     /// When it ended, by a mark of the page or with its last transfer.
     ended_ns: Option<u64>,
+    /// When the first transfer broke off of those that do at its end: then the others have less to do.
+    broken_ns: Option<u64>,
     paths: Vec<Path>,
     /// Time and bytes of all connections.
     series: Vec<(u64, u64)>,
@@ -50,7 +55,14 @@ struct Path {
 
 impl Stage {
     pub(super) fn new(direction: VisitDirection, now_ns: u64) -> Self {
-        Self { direction, began_ns: now_ns, ended_ns: None, paths: Vec::new(), series: Vec::new() }
+        Self {
+            direction,
+            began_ns: now_ns,
+            ended_ns: None,
+            broken_ns: None,
+            paths: Vec::new(),
+            series: Vec::new(),
+        }
     }
 
     pub(super) fn end(&mut self, now_ns: u64) {
@@ -76,6 +88,7 @@ impl Stage {
             // The time between the mark and the first request is not the transfer's.
             self.began_ns = now_ns;
         }
+        self.broken_ns = None;
         let is_full = self.paths.len() >= MOST_PATHS;
         let known = self.paths.iter_mut().find(|path| path.number == connection.number);
         match known {
@@ -100,14 +113,17 @@ impl Stage {
         true
     }
 
-    /// Ends a connection's transfer.
-    pub(super) fn finish(&mut self, number: u64, now_ns: u64) {
+    /// Ends a connection's transfer; unless it is whole, it broke off.
+    pub(super) fn finish(&mut self, number: u64, is_whole: bool, now_ns: u64) {
         let direction = self.direction;
         let Some(path) = self.paths.iter_mut().find(|path| path.number == number) else { return };
         // A connection that was closed has no more figures.
         path.sample(direction, now_ns);
         path.runs = None;
         path.connection = None;
+        if !is_whole {
+            self.broken_ns.get_or_insert(now_ns);
+        }
     }
 
     /// Takes a reading of each connection that runs; returns how many bytes were moved since the last.
@@ -115,6 +131,8 @@ impl Stage {
         if self.running() == 0 {
             return 0;
         }
+        // The others go on without it.
+        self.broken_ns = self.broken_ns.filter(|&at| now_ns.saturating_sub(at) < CLOSING_NS);
         let before = self.bytes();
         for path in self.paths.iter_mut().filter(|path| path.runs.is_some()) {
             path.sample(self.direction, now_ns);
@@ -161,16 +179,34 @@ impl Stage {
         self.series.last().map_or(0, |last| last.0 - self.began_ns)
     }
 
+    /// The readings until its transfers end.
+    fn counted(&self) -> &[(u64, u64)] {
+        let until = self.broken_ns.unwrap_or(u64::MAX);
+        &self.series[..self.series.partition_point(|(at, _)| *at <= until)]
+    }
+
     /// Goodput after the ramp; `None` if it ended before.
     pub(super) fn goodput_bps(&self) -> Option<f64> {
-        let from = self.series.iter().find(|(at, _)| at - self.began_ns >= RAMP_NS)?;
-        let last = self.series.last().filter(|last| last.0 > from.0)?;
+        let from = self.counted().iter().find(|(at, _)| at - self.began_ns >= RAMP_NS)?;
+        let last = self.counted().last().filter(|last| last.0 > from.0)?;
         Some((last.1 - from.1) as f64 * 8e9 / (last.0 - from.0) as f64)
+    }
+
+    /// Lower / upper quartile of the goodput of all connections after the ramp.
+    pub(super) fn steadiness(&self) -> Option<f64> {
+        /// Readings of an interval.
+        const EACH: usize = 4;
+        let counted: Vec<_> = self.counted().iter().filter(|(at, _)| at - self.began_ns >= RAMP_NS).collect();
+        let ends: Vec<_> = counted.into_iter().step_by(EACH).collect();
+        let rate = |a: &(u64, u64), b: &(u64, u64)| (b.1 - a.1) as f64 / (b.0 - a.0).max(1) as f64;
+        let mut rates: Vec<f64> = ends.windows(2).map(|pair| rate(pair[0], pair[1])).collect();
+        let (low, high) = (percentile(&mut rates, 25.0)?, percentile(&mut rates, 75.0)?);
+        (high > 0.0).then(|| low / high)
     }
 
     /// Goodput over time.
     pub(super) fn series(&self) -> Vec<(u64, f64)> {
-        let rates = self.series.windows(2).filter(|pair| pair[1].0 > pair[0].0).map(|pair| {
+        let rates = self.counted().windows(2).filter(|pair| pair[1].0 > pair[0].0).map(|pair| {
             let bps = (pair[1].1 - pair[0].1) as f64 * 8e9 / (pair[1].0 - pair[0].0) as f64;
             (pair[1].0 - self.began_ns, bps)
         });

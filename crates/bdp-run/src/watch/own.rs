@@ -11,6 +11,8 @@ use bdp_sys::{diag, socket};
 use super::facts::{self, Known};
 use super::history::{History, Reading};
 
+/// Goodput / rate limit above which the limit is what holds a connection back.
+pub const AT_LIMIT: f64 = 0.9;
 /// Share of all readings' room that one connection may have: one of this many.
 const SHARE: usize = 64;
 
@@ -55,6 +57,7 @@ impl OwnConnection {
             send_buffer: self.buffers.map(|buffers| buffers.0),
             receive_buffer: self.buffers.map(|buffers| buffers.1),
             own: Role::Server,
+            limit_counts_from: AT_LIMIT,
             // This process sets the size of neither buffer.
             socket: SocketFacts {
                 send_buffer_asked: Some(false),

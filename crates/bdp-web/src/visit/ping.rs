@@ -33,6 +33,7 @@ pub(super) async fn ping(
 
 async fn answer(mut socket: WebSocket, visit: Arc<Visit>, connection: Arc<Connection>, shared: Shared) {
     let mut ending = shared.ending.clone();
+    let _listener = visit.listen();
     while !visit.is_over() {
         let received = tokio::select! {
             received = time::timeout(SILENCE, socket.recv()) => received,

@@ -203,10 +203,11 @@ fn readings(
     shared: Shared,
 ) -> impl Stream<Item = Result<sse::Event, Infallible>> {
     let ticks = time::interval(EVENT);
+    let listener = visit.listen();
     stream::unfold(
-        (visit, after, ticks, shared, false),
+        (visit, after, ticks, (shared, listener), false),
         |(visit, number, mut ticks, shared, is_last)| async move {
-            if is_last || *shared.ending.borrow() {
+            if is_last || *shared.0.ending.borrow() {
                 return None;
             }
             ticks.tick().await;

@@ -237,6 +237,49 @@ fn places_and_data_are_limited() {
 }
 
 #[test]
+fn a_place_is_free_after_the_result_and_after_the_visitor_left() {
+    let bench = Bench::new();
+    let page = page(&bench, "--max-sessions 1");
+    let another = || page.ask("POST /api/visit", "", "{}").0;
+    let id = page.open();
+    page.mark(&id, "idle");
+    assert_eq!(another(), 503);
+    assert_eq!(page.json(&format!("POST /api/visit/{id}/result"), &json!({})).0, 200);
+    let id = page.open();
+    let events = page.send(&format!("GET /api/visit/{id}/events"), "", "");
+    let (mut pings, _) = page.pings(&id, &format!("http://{}", page.host()));
+    thread::sleep(Duration::from_secs(4));
+    ping(&mut pings, "still here");
+    assert_eq!(another(), 503);
+    drop((events, pings));
+    let since = Instant::now();
+    // Its place is asked for by nobody meanwhile: it would give way.
+    page.0.process.wait_until("both have ended", |p| p.err().matches(" ended after ").count() == 2);
+    assert!((2..20).contains(&since.elapsed().as_secs()), "{:?}", since.elapsed());
+    assert_eq!(another(), 201);
+}
+
+#[test]
+fn a_visit_has_four_transfers_at_once() {
+    let bench = Bench::new();
+    let page = page(&bench, "");
+    let id = page.open();
+    let request = format!("GET /api/visit/{id}/down?stage=down");
+    let begin = || {
+        let mut stream = page.send(&request, "", "");
+        let mut head = [0; 12];
+        stream.read_exact(&mut head).unwrap();
+        (stream, String::from_utf8_lossy(&head).into_owned())
+    };
+    let four = [(); 4].map(|()| begin());
+    assert!(four.iter().all(|(_, head)| head == "HTTP/1.1 200"), "{four:?}");
+    assert_eq!(begin().1, "HTTP/1.1 503");
+    // The stage ends them.
+    page.mark(&id, "up");
+    assert_eq!(page.ask(&format!("POST /api/visit/{id}/up?stage=up"), "", "data").0, 204);
+}
+
+#[test]
 fn slow_clients_are_waited_for_and_tls_is_not() {
     let bench = Bench::new();
     let mut page = page(&bench, "");

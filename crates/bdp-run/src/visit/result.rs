@@ -2,7 +2,6 @@
 
 use std::net::IpAddr;
 
-use bdp_flow::lock::lock;
 use bdp_model::facts::Facts;
 use bdp_model::finding::fact::{Bps, Steady};
 use bdp_model::finding::{Evidence, Fact, Finding, Limit};
@@ -15,7 +14,7 @@ use bdp_model::visit::{
 };
 use bdp_sys::clock;
 
-use super::session::Visit;
+use super::session::{Done, Visit};
 use super::stage::Stage;
 use crate::watch::AT_LIMIT;
 
@@ -42,28 +41,32 @@ pub(super) struct Named<'a> {
 }
 
 /// Makes the result of a visit, with what its browser says.
-pub(super) fn document(visit: &Visit, told: &BrowserReport, host: &HostFacts, named: Named<'_>) -> Document {
-    let state = lock(&visit.state);
+pub(super) fn document(
+    (visit, done): (&Visit, &Done),
+    told: &BrowserReport,
+    host: &HostFacts,
+    named: Named<'_>,
+) -> Document {
     let idle = pings(&told.ping.idle_ns);
     let mut directions = Vec::new();
     let mut caveats = Vec::new();
-    let congestion = state.down.as_ref().and_then(Stage::congestion).map(str::to_owned);
+    let congestion = done.stages[0].as_ref().and_then(Stage::congestion).map(str::to_owned);
     let parts = [(&told.down, &told.ping.down_ns, 0), (&told.up, &told.ping.up_ns, 1)];
-    for (stage, (told, trips, at)) in [&state.down, &state.up].into_iter().zip(parts) {
+    for (stage, (told, trips, at)) in done.stages.iter().zip(parts) {
         let Some(stage) = stage else { continue };
         let seen = Seen {
             told: told.as_ref(),
             idle: PingRange::of(&idle),
             loaded: PingRange::of(&pings(trips)),
-            kernel: PingRange::of(&state.trips[at]),
-            through_proxy: state.through_proxy,
+            kernel: PingRange::of(&done.trips[at]),
+            through_proxy: done.through_proxy,
             rate_bps: visit.limits.rate.map(|rate| rate.as_bps()),
         };
         let direction = seen.direction(stage, host);
         caveats.extend(seen.caveats(stage, direction.finding.as_ref().map(|finding| finding.limit)));
         directions.push(direction);
     }
-    if state.through_proxy {
+    if done.through_proxy {
         caveats.insert(0, "a proxy is between the browser and this server: the figures of the server are of the path to the proxy".to_owned());
     }
     if !directions.is_empty() {

@@ -46,7 +46,7 @@ pub(super) async fn up(
             Ok(Some(Ok(bytes))) => {
                 let wait = transfer.wait_after(bytes.len());
                 if !wait.is_zero() {
-                    time::sleep(wait).await;
+                    time::sleep_until(until.min(time::Instant::now() + wait)).await;
                 }
             }
             Ok(None) => {

@@ -66,6 +66,10 @@ async fn may_visit(
     if is_checked && !origin::is_own(headers) {
         return Err(Refusal::Foreign);
     }
+    let name = origin::named(headers);
+    if is_checked && !origin::is_address_or(name, |name| shared.visits.is_named(name)) {
+        return Err(Refusal::Unnamed(origin::tame(name)));
+    }
     Ok(next.run(request).await)
 }
 

@@ -179,7 +179,7 @@ impl ServeArgs {
             vec![Box::new(Iperf3::new(logins)), Box::new(Iperf2::new(iperf2))];
         // Strangers must not keep out clients with a token.
         let apart = !(self.open || self.exclusive || self.once);
-        let page = self.page.protocol(self.limits(&OPEN), apart.then(|| self.places(&OPEN, true)));
+        let page = self.page.protocol(self.limits(&OPEN), apart.then(|| self.places_of_visitors()));
         foreign.extend(page.map_err(|e| exit::environment(format!("serve the page: {e}")))?);
         let server =
             Server::bind(options, foreign, |event| output::note(&describe(event))).map_err(refused)?;
@@ -236,6 +236,17 @@ impl ServeArgs {
             // A measurement of both directions, with the time around it.
             turn_ns: strangers.then(|| (limits.duration + limits.duration + AROUND).as_ns()),
         }
+    }
+
+    /// The places of visitors, apart from those of clients; each visit has its memory.
+    fn places_of_visitors(&self) -> PlaceLimits {
+        let places = self.places(&OPEN, true);
+        let each = OPEN.memory.as_bytes() / u64::from(OPEN.sessions);
+        let memory_bytes = match self.max_memory {
+            Some(_) => places.memory_bytes,
+            None => places.memory_bytes.max(each * u64::from(places.sessions)),
+        };
+        PlaceLimits { memory_bytes, ..places }
     }
 
     fn find_token(&self) -> anyhow::Result<Option<String>> {

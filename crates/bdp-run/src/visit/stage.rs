@@ -18,7 +18,7 @@ use crate::watch::{OwnConnection, READING_BYTES};
 /// Most connections of a direction, one after another.
 const MOST_PATHS: usize = 64;
 /// Readings kept of a direction; beyond them, each connection loses its oldest for a new one.
-const MOST_READINGS: usize = 3072;
+const MOST_READINGS: usize = 2048;
 /// Entries of a series; then every second one is dropped, and they are added half as often.
 const MOST_SERIES: usize = 4096;
 /// Least time between two readings of a connection that are kept, and between two entries of a series.

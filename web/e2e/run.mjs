@@ -1,4 +1,4 @@
-// Runs all tests in a browser, page.mjs and those of the panels. Names limit it to these files.
+// Runs all tests in a browser: page.mjs, those of the panels, and the visitor's page. Names limit it to these files.
 // Two files at a time, as each mostly waits for a measurement to end; LANES=1 runs one after the other.
 import { spawn } from "node:child_process";
 import { readdirSync } from "node:fs";
@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 const folder = fileURLToPath(new URL(".", import.meta.url));
 // The longest first.
 const all = ["panels-fix.mjs", "page.mjs"];
-all.push(...readdirSync(folder).filter((name) => /^panels-.*\.mjs$/.test(name) && !all.includes(name)).sort());
+all.push(...readdirSync(folder).filter((name) => /^panels-.*\.mjs$/.test(name) && !all.includes(name)).sort(), "visitor.mjs");
 const wanted = process.argv.slice(2);
 const left = all.filter((one) => wanted.length === 0 || wanted.includes(one));
 let failed = wanted.some((name) => !all.includes(name));

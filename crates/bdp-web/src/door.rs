@@ -8,6 +8,7 @@ use std::net::IpAddr;
 
 use axum::http::{HeaderMap, header};
 
+use crate::origin::{is_address_or, named, tame};
 use crate::{Refused, RefusedBy};
 
 /// Headers by which a proxy says for whom it asks.
@@ -39,7 +40,7 @@ impl Door {
     /// Whether the request comes from this machine, not through a proxy. A page with names expects one, and a proxy
     /// need not add headers: then no request is.
     pub fn is_local(&self, headers: &HeaderMap) -> bool {
-        let name = without_port(text(headers, header::HOST.as_str()).unwrap_or_default());
+        let name = named(headers);
         let address = name.trim_matches(['[', ']']).parse::<IpAddr>();
         let is_own =
             name.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback());
@@ -49,12 +50,8 @@ impl Door {
 
     /// Refuses a request for a host that is not this server: a foreign name that was made to resolve to it.
     pub fn check_host(&self, headers: &HeaderMap) -> Result<(), Refused> {
-        let host = text(headers, header::HOST.as_str()).unwrap_or_default();
-        let name = without_port(host);
-        let is_known = name.eq_ignore_ascii_case("localhost")
-            || name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok()
-            || self.names.contains(&name.to_ascii_lowercase());
-        if is_known {
+        let name = named(headers);
+        if is_address_or(name, |name| self.names.contains(&name.to_ascii_lowercase())) {
             return Ok(());
         }
         Err(denied(format!(
@@ -106,19 +103,6 @@ fn same(given: &str, own: &str) -> bool {
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
-}
-
-fn without_port(host: &str) -> &str {
-    match host.rsplit_once(':') {
-        // An IPv6 address has its port after the bracket.
-        Some((name, port)) if !port.contains(']') && (!name.contains(':') || name.ends_with(']')) => name,
-        _ => host,
-    }
-}
-
-/// The text with only what a host name has.
-fn tame(name: &str) -> String {
-    name.chars().filter(|c| c.is_ascii_alphanumeric() || ".-_[]:".contains(*c)).take(80).collect()
 }
 
 fn denied(message: impl Into<String>) -> Refused {

@@ -1,4 +1,6 @@
-//! Whether a request comes from a page of this server.
+//! Whether a request is to this server, and comes from one of its pages.
+
+use std::net::IpAddr;
 
 use axum::http::{HeaderMap, header};
 
@@ -16,6 +18,32 @@ pub(crate) fn is_own(headers: &HeaderMap) -> bool {
     };
     let by_site = headers.get("sec-fetch-site").is_none_or(|site| site == "same-origin" || site == "none");
     by_origin && by_site
+}
+
+/// The host that a request is to, without its port.
+pub(crate) fn named(headers: &HeaderMap) -> &str {
+    without_port(headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default())
+}
+
+/// Whether a host is an address or `localhost`, or else one of the known names. Another name may have been made to
+/// resolve to this server by whoever owns it.
+pub(crate) fn is_address_or(name: &str, is_known: impl Fn(&str) -> bool) -> bool {
+    name.eq_ignore_ascii_case("localhost")
+        || name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok()
+        || is_known(name)
+}
+
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        // An IPv6 address has its port after the bracket.
+        Some((name, port)) if !port.contains(']') && (!name.contains(':') || name.ends_with(']')) => name,
+        _ => host,
+    }
+}
+
+/// The text with only what a host name has.
+pub(crate) fn tame(name: &str) -> String {
+    name.chars().filter(|c| c.is_ascii_alphanumeric() || ".-_[]:".contains(*c)).take(80).collect()
 }
 
 #[cfg(test)]

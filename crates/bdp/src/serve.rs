@@ -150,18 +150,6 @@ impl ServeArgs {
             return Err(exit::usage("--max-rate 0 permits no flow; give a rate, for example 100M"));
         }
         let limits = self.limits(&granted);
-        let sessions = if self.exclusive { 1 } else { self.max_sessions.unwrap_or(granted.sessions) };
-        // Clients without a token share half of the places.
-        let share = if self.open { sessions.div_ceil(2) } else { sessions };
-        let places = PlaceLimits {
-            sessions,
-            sessions_per_address: self.max_sessions_per_address.unwrap_or(share),
-            // Both directions at once need twice the streams.
-            streams_per_address: self.max_streams_per_address.unwrap_or(2 * limits.streams),
-            memory_bytes: self.max_memory.unwrap_or(granted.memory).as_bytes(),
-            // A measurement of both directions, with the time around it.
-            turn_ns: self.open.then(|| (limits.duration + limits.duration + AROUND).as_ns()),
-        };
         let logins = self.users.find()?;
         let access = AccessRules {
             allow: self.allow.clone(),
@@ -179,7 +167,7 @@ impl ServeArgs {
             token: secret.clone(),
             limits,
             access,
-            places,
+            places: self.places(&granted, self.open),
             tuning,
             once: self.once,
         };
@@ -189,7 +177,9 @@ impl ServeArgs {
         let iperf2 = iperf2::Options { port: self.iperf2_port, udp_reverse: self.iperf2_udp_reverse };
         let mut foreign: Vec<Box<dyn ForeignProtocol>> =
             vec![Box::new(Iperf3::new(logins)), Box::new(Iperf2::new(iperf2))];
-        let page = self.page.protocol(self.limits(&OPEN));
+        // Strangers must not keep out clients with a token.
+        let apart = !(self.open || self.exclusive || self.once);
+        let page = self.page.protocol(self.limits(&OPEN), apart.then(|| self.places_of_visitors()));
         foreign.extend(page.map_err(|e| exit::environment(format!("serve the page: {e}")))?);
         let server =
             Server::bind(options, foreign, |event| output::note(&describe(event))).map_err(refused)?;
@@ -229,6 +219,34 @@ impl ServeArgs {
             streams: self.max_streams.unwrap_or(granted.limits.streams),
             rate: self.max_rate.or(granted.limits.rate),
         }
+    }
+
+    /// The places of clients who have this granted; `strangers`: without a token.
+    fn places(&self, granted: &Granted, strangers: bool) -> PlaceLimits {
+        let limits = self.limits(granted);
+        let sessions = if self.exclusive { 1 } else { self.max_sessions.unwrap_or(granted.sessions) };
+        // Clients without a token share half of the places.
+        let share = if strangers { sessions.div_ceil(2) } else { sessions };
+        PlaceLimits {
+            sessions,
+            sessions_per_address: self.max_sessions_per_address.unwrap_or(share),
+            // Both directions at once need twice the streams.
+            streams_per_address: self.max_streams_per_address.unwrap_or(2 * limits.streams),
+            memory_bytes: self.max_memory.unwrap_or(granted.memory).as_bytes(),
+            // A measurement of both directions, with the time around it.
+            turn_ns: strangers.then(|| (limits.duration + limits.duration + AROUND).as_ns()),
+        }
+    }
+
+    /// The places of visitors, apart from those of clients; each visit has its memory.
+    fn places_of_visitors(&self) -> PlaceLimits {
+        let places = self.places(&OPEN, true);
+        let each = OPEN.memory.as_bytes() / u64::from(OPEN.sessions);
+        let memory_bytes = match self.max_memory {
+            Some(_) => places.memory_bytes,
+            None => places.memory_bytes.max(each * u64::from(places.sessions)),
+        };
+        PlaceLimits { memory_bytes, ..places }
     }
 
     fn find_token(&self) -> anyhow::Result<Option<String>> {

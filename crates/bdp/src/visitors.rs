@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bdp_agent::server::ServerState;
 use bdp_agent::server::accept::Arrived;
+use bdp_agent::server::access::PlaceLimits;
 use bdp_agent::server::foreign::{Claim, ForeignProtocol};
 use bdp_flow::error::Result;
 use bdp_model::units::{ByteCount, Nanos};
@@ -36,6 +37,9 @@ pub struct PageOptions {
     /// Maximum data of the visitors of one address (IPv6: of a /64) in a day, for example 50G [default: no limit]
     #[arg(long, help_heading = PAGE, hide_short_help = true, value_name = "SIZE", requires = "page")]
     page_data_per_day: Option<ByteCount>,
+    /// Host name under which browsers may reach the page, in addition to its addresses, localhost and its own; repeatable
+    #[arg(long = "name", help_heading = PAGE, value_name = "HOST", requires = "page")]
+    names: Vec<String>,
 }
 
 impl PageOptions {
@@ -44,13 +48,23 @@ impl PageOptions {
         self.page
     }
 
-    /// Returns the protocol of visitors within these limits; none if they are not served.
-    pub fn protocol(&self, limits: Limits) -> std::io::Result<Option<Box<dyn ForeignProtocol>>> {
+    /// Returns the protocol of visitors within these limits, with places of their own or else the server's; none if
+    /// they are not served.
+    pub fn protocol(
+        &self,
+        limits: Limits,
+        places: Option<PlaceLimits>,
+    ) -> std::io::Result<Option<Box<dyn ForeignProtocol>>> {
         if !self.page {
             return Ok(None);
         }
-        let options =
-            VisitOptions { limits, per_day: self.page_data_per_day, keep: self.keep.unwrap_or(KEEP) };
+        let options = VisitOptions {
+            limits,
+            per_day: self.page_data_per_day,
+            keep: self.keep.unwrap_or(KEEP),
+            places,
+            names: self.names.clone(),
+        };
         let visits = Visits::new(options, Box::new(bdp_report::visit_json));
         let web = Visitors::new(Arc::clone(&visits))?;
         Ok(Some(Box::new(Page { visits, web })))

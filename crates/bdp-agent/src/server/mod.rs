@@ -12,7 +12,7 @@ pub mod counters;
 mod datagrams;
 mod echo;
 mod event;
-mod eviction;
+pub mod eviction;
 pub mod failures;
 pub(crate) mod flow;
 pub mod foreign;

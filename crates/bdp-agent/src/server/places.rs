@@ -102,7 +102,7 @@ impl Places {
     }
 
     /// Reads the activity of sessions; called several times a second.
-    pub(super) fn observe(&self) {
+    pub fn observe(&self) {
         let now_ns = clock::monotonic_ns();
         lock(&self.taken).held.values().for_each(|(_, activity)| activity.observe(now_ns));
     }

@@ -215,6 +215,10 @@ fn path(facts: &Facts, conversation: &Conversation) -> Finding {
             .or_else(|| by_model(facts, probing))
             .unwrap_or_else(|| unknown(facts));
     }
+    // A sender by model keeps its rate through losses, and what it fills is the path.
+    if let Some(finding) = watched::standing_queue(facts).filter(|_| facts.sends_by_model()) {
+        return finding;
+    }
     rule::OVERTAKEN
         .iter()
         .chain(&rule::LOSSES)

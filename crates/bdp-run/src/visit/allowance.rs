@@ -19,23 +19,32 @@ pub(super) struct Allowance {
 impl Allowance {
     /// Adds bytes; returns what the address has used since its day began.
     pub(super) fn add(&mut self, peer: IpAddr, bytes: u64, now: Instant) -> u64 {
-        if self.used.len() >= MOST {
-            self.used.retain(|_, (since, _)| now.duration_since(*since) < DAY);
+        let peer = origin(peer);
+        if !self.used.contains_key(&peer) {
+            if bytes == 0 {
+                return 0;
+            }
+            self.make_room(now);
         }
-        let is_full = self.used.len() >= MOST;
-        let Some(used) = (match self.used.entry(origin(peer)) {
-            std::collections::hash_map::Entry::Occupied(known) => Some(known.into_mut()),
-            // An address too many is served from no allowance.
-            std::collections::hash_map::Entry::Vacant(_) if is_full => None,
-            std::collections::hash_map::Entry::Vacant(new) => Some(new.insert((now, 0))),
-        }) else {
-            return u64::MAX;
-        };
+        let used = self.used.entry(peer).or_insert((now, 0));
         if now.duration_since(used.0) >= DAY {
             *used = (now, 0);
         }
         used.1 = used.1.saturating_add(bytes);
         used.1
+    }
+
+    /// If it is full, forgets addresses whose day is over, or else the one that has used least.
+    fn make_room(&mut self, now: Instant) {
+        if self.used.len() < MOST {
+            return;
+        }
+        self.used.retain(|_, (since, _)| now.duration_since(*since) < DAY);
+        if self.used.len() >= MOST
+            && let Some(&least) = self.used.iter().min_by_key(|(_, used)| used.1).map(|(address, _)| address)
+        {
+            self.used.remove(&least);
+        }
     }
 }
 
@@ -52,10 +61,23 @@ mod tests {
         assert_eq!(allowance.add(b, 1, start), 1);
         assert_eq!(allowance.add(a, 5, start + DAY - Duration::from_secs(1)), 10);
         assert_eq!(allowance.add(a, 5, start + DAY), 5);
+    }
+
+    #[test]
+    fn nobody_fills_it_for_nothing_and_the_greatest_use_stays() {
+        let start = Instant::now();
+        let mut allowance = Allowance::default();
+        let most: IpAddr = [192, 0, 2, 1].into();
+        allowance.add(most, 1_000, start);
+        for i in 0..2 * MOST as u32 {
+            assert_eq!(allowance.add(i.to_be_bytes().into(), 0, start), 0);
+        }
+        assert_eq!(allowance.used.len(), 1);
         for i in 0..MOST as u32 {
             allowance.add(i.to_be_bytes().into(), 1, start);
         }
         assert_eq!(allowance.used.len(), MOST);
-        assert_eq!(allowance.add([203, 0, 113, 1].into(), 1, start), u64::MAX);
+        assert_eq!(allowance.add([203, 0, 113, 1].into(), 1, start), 1);
+        assert_eq!((allowance.used.len(), allowance.add(most, 0, start)), (MOST, 1_000));
     }
 }

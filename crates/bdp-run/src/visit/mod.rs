@@ -12,35 +12,35 @@ mod turned;
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use bdp_agent::server::access::{Denied, Protocol};
+use bdp_agent::server::access::{Denied, PlaceLimits, Protocol};
+use bdp_agent::server::places::Places;
 use bdp_agent::server::{Reason, ServerState};
 use bdp_flow::lock::lock;
 use bdp_model::measurement::HostFacts;
 use bdp_model::units::{ByteCount, Nanos};
 use bdp_model::visit::Visit as Document;
 pub use bdp_model::visit::{BrowserReport, VisitDirection};
-use bdp_sys::{clock, random};
+use bdp_sys::random;
 use bdp_wire::proof::hex;
 use bdp_wire::session::Limits;
 use serde_json::Value;
 
 use allowance::Allowance;
+use connection::Connections;
 use kept::Kept;
+use session::SESSION_BYTES;
 
 pub use connection::Connection;
 pub use live::{LiveConnection, LiveReading};
-pub use session::{Mark, Transfer, Visit};
+pub use session::{Listener, Mark, Transfer, Visit};
 pub use turned::Turned;
 
 /// Interval of the readings.
 const SAMPLE: Duration = Duration::from_millis(50);
-/// Memory of a session: its readings.
-const SESSION_BYTES: u64 = 2 << 20;
 
 /// What visitors may do.
 #[derive(Debug, Clone)]
@@ -51,6 +51,10 @@ pub struct VisitOptions {
     pub per_day: Option<ByteCount>,
     /// How long a result is kept.
     pub keep: Nanos,
+    /// Places of visitors alone; none if they share the server's.
+    pub places: Option<PlaceLimits>,
+    /// Host names by which browsers may address the server, apart from `localhost`, its own and addresses.
+    pub names: Vec<String>,
 }
 
 /// Makes a result's document.
@@ -65,13 +69,15 @@ pub struct Visits {
     sessions: Mutex<HashMap<String, Arc<Visit>>>,
     kept: Mutex<Kept>,
     allowance: Mutex<Allowance>,
-    connections: AtomicU64,
+    connections: Arc<Connections>,
+    places: Option<Arc<Places>>,
 }
 
 impl Visits {
     /// Visitors of a server that is not started yet. `write` makes a result's document.
     pub fn new(options: VisitOptions, write: Box<Write>) -> Arc<Self> {
         Arc::new(Self {
+            places: options.places.map(Places::new),
             options,
             write,
             server: OnceLock::new(),
@@ -79,7 +85,7 @@ impl Visits {
             sessions: Mutex::default(),
             kept: Mutex::default(),
             allowance: Mutex::default(),
-            connections: AtomicU64::new(0),
+            connections: Arc::default(),
         })
     }
 
@@ -111,10 +117,19 @@ impl Visits {
         self.server.get().map(|server| server.port)
     }
 
-    /// A connection of a visitor, for its readings.
-    pub fn connection(&self, stream: &TcpStream, peer: SocketAddr) -> std::io::Result<Connection> {
-        let number = self.connections.fetch_add(1, Ordering::Relaxed);
-        Ok(Connection { number, stream: stream.try_clone()?, peer })
+    /// Whether this is a name of this server, apart from `localhost` and addresses.
+    pub fn is_named(&self, name: &str) -> bool {
+        let names = self.options.names.iter().map(String::as_str);
+        names.chain([self.server_name()]).any(|own| !own.is_empty() && own.eq_ignore_ascii_case(name))
+    }
+
+    /// A connection of a visitor, with its place; `None` if its address has too many.
+    pub fn connection(
+        &self,
+        stream: &TcpStream,
+        peer: SocketAddr,
+    ) -> std::io::Result<Option<Arc<Connection>>> {
+        self.connections.enter(stream, peer)
     }
 
     /// Checks that an address may visit at all.
@@ -135,9 +150,6 @@ impl Visits {
     pub fn open(&self, peer: SocketAddr) -> Result<Arc<Visit>, Turned> {
         self.check(peer)?;
         let Some(server) = self.server.get() else { return Err(Turned::gone()) };
-        if server.is_ending() {
-            return Err(Turned::busy("the server is about to end".to_owned()));
-        }
         let refuse = |denied: Denied| {
             server.counters.give_reason(Reason::of_denied(&denied));
             server.turn_away(peer, &denied);
@@ -148,11 +160,17 @@ impl Visits {
             server.turn_away(peer, "its data of the day is used up (--page-data-per-day)");
             return Err(per_day);
         }
-        let place = server.places.enter(peer.ip(), None).map_err(refuse)?;
-        let memory = place.take_memory_now(SESSION_BYTES).map_err(refuse)?;
+        let places = self.places.as_ref().unwrap_or(&server.places);
+        let place = places.enter(peer.ip(), None).map_err(refuse)?;
+        let memory = place.take_memory_now(SESSION_BYTES as u64).map_err(refuse)?;
         let id = random_key().map_err(|e| Turned::busy(e.to_string()))?;
+        let mut sessions = lock(&self.sessions);
+        // Whoever ends the server does so before it ends the sessions.
+        if server.is_ending() {
+            return Err(Turned::busy("the server is about to end".to_owned()));
+        }
         let visit = Arc::new(Visit::new(id.clone(), peer, server, self.options.limits, (place, memory)));
-        lock(&self.sessions).insert(id, Arc::clone(&visit));
+        sessions.insert(id, Arc::clone(&visit));
         Ok(visit)
     }
 
@@ -164,15 +182,20 @@ impl Visits {
         Ok(visit)
     }
 
-    /// Makes the result of a session and keeps it; `host` is how the browser addresses this server.
+    /// Makes the result of a session and keeps it; once it is made, returns it again. `host` is how the browser
+    /// addresses this server.
     pub fn finish(&self, visit: &Visit, told: &BrowserReport, host: &str) -> Result<String, Turned> {
-        visit.done();
+        let mut made = lock(&visit.result);
+        if let Some(key) = &*made {
+            return lock(&self.kept).get(key).ok_or_else(Turned::gone);
+        }
         let key = random_key().map_err(|e| Turned::busy(e.to_string()))?;
         let facts = self.host.get().cloned().unwrap_or_default();
-        let document =
-            result::document(visit, told, &facts, result::Named { key: &key, host, keep: self.options.keep });
+        let (done, named) = (visit.done(), result::Named { key: &key, host, keep: self.options.keep });
+        let document = result::document((visit, &done), told, &facts, named);
         let text = (self.write)(&document).to_string();
-        lock(&self.kept).add(key, text.clone(), Instant::now());
+        lock(&self.kept).add(key.clone(), text.clone(), visit.peer.ip(), Instant::now());
+        *made = Some(key);
         Ok(text)
     }
 
@@ -208,13 +231,16 @@ impl Visits {
     /// Takes readings, and ends the sessions that are due.
     fn look(&self) {
         let all: Vec<Arc<Visit>> = lock(&self.sessions).values().cloned().collect();
-        let now_ns = clock::monotonic_ns();
+        if let Some(places) = &self.places {
+            places.observe();
+        }
         for visit in all {
-            let moved = visit.sample(now_ns);
+            visit.sample();
+            let moved = visit.take_moved();
             let used_up = (moved > 0).then(|| self.is_over_day(visit.peer, moved)).flatten();
             let why = used_up.map(|_| "its data of the day is used up".to_owned()).or_else(|| visit.is_due());
-            if let Some(why) = why {
-                self.remove(&visit, Some(why));
+            if why.is_some() || visit.has_left() {
+                self.remove(&visit, why);
             }
         }
         lock(&self.kept).forget(self.options.keep.to_duration(), Instant::now());
@@ -223,6 +249,7 @@ impl Visits {
     fn remove(&self, visit: &Arc<Visit>, why: Option<String>) {
         lock(&self.sessions).remove(visit.id());
         visit.end(why);
+        self.is_over_day(visit.peer, visit.take_moved());
         if visit.server.options.once {
             visit.server.end();
         }

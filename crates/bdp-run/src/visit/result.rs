@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
-use bdp_flow::lock::lock;
 use bdp_model::facts::Facts;
-use bdp_model::finding::{Finding, Limit};
+use bdp_model::finding::fact::{Bps, Steady};
+use bdp_model::finding::{Evidence, Fact, Finding, Limit};
 use bdp_model::measurement::HostFacts;
 use bdp_model::plain::plain;
 use bdp_model::units::{Nanos, format_bps};
@@ -14,8 +14,9 @@ use bdp_model::visit::{
 };
 use bdp_sys::clock;
 
-use super::session::Visit;
+use super::session::{Done, Visit};
 use super::stage::Stage;
+use crate::watch::AT_LIMIT;
 
 /// How the ends are called.
 const HERE: &str = "the server";
@@ -28,8 +29,9 @@ const LONGEST_TRIP_NS: u64 = 600_000_000_000;
 const MOST_PINGS: usize = 10_000;
 /// Share of the time in which data waits to be sent, above which the page is not what an upload waits for.
 const PAGE_HAS_DATA: f64 = 0.8;
-/// Goodput / rate limit above which the limit is reached.
-const AT_LIMIT: f64 = 0.9;
+
+/// Share of the time in which a download waits for data, below which data waits for the page instead.
+const PAGE_IS_SLOW: f64 = 0.5;
 
 /// How a result is found.
 pub(super) struct Named<'a> {
@@ -39,27 +41,32 @@ pub(super) struct Named<'a> {
 }
 
 /// Makes the result of a visit, with what its browser says.
-pub(super) fn document(visit: &Visit, told: &BrowserReport, host: &HostFacts, named: Named<'_>) -> Document {
-    let state = lock(&visit.state);
+pub(super) fn document(
+    (visit, done): (&Visit, &Done),
+    told: &BrowserReport,
+    host: &HostFacts,
+    named: Named<'_>,
+) -> Document {
     let idle = pings(&told.ping.idle_ns);
     let mut directions = Vec::new();
     let mut caveats = Vec::new();
-    let congestion = state.down.as_ref().and_then(Stage::congestion).map(str::to_owned);
-    let parts = [(&told.down, &told.ping.down_ns, 1), (&told.up, &told.ping.up_ns, 2)];
-    for (stage, (told, trips, at)) in [&state.down, &state.up].into_iter().zip(parts) {
+    let congestion = done.stages[0].as_ref().and_then(Stage::congestion).map(str::to_owned);
+    let parts = [(&told.down, &told.ping.down_ns, 0), (&told.up, &told.ping.up_ns, 1)];
+    for (stage, (told, trips, at)) in done.stages.iter().zip(parts) {
         let Some(stage) = stage else { continue };
         let seen = Seen {
             told: told.as_ref(),
             idle: PingRange::of(&idle),
             loaded: PingRange::of(&pings(trips)),
-            kernel: PingRange::of(&state.trips[at]),
-            through_proxy: state.through_proxy,
+            kernel: PingRange::of(&done.trips[at]),
+            through_proxy: done.through_proxy,
             rate_bps: visit.limits.rate.map(|rate| rate.as_bps()),
         };
-        caveats.extend(seen.caveats(stage));
-        directions.push(seen.direction(stage, host));
+        let direction = seen.direction(stage, host);
+        caveats.extend(seen.caveats(stage, direction.finding.as_ref().map(|finding| finding.limit)));
+        directions.push(direction);
     }
-    if state.through_proxy {
+    if done.through_proxy {
         caveats.insert(0, "a proxy is between the browser and this server: the figures of the server are of the path to the proxy".to_owned());
     }
     if !directions.is_empty() {
@@ -103,7 +110,6 @@ impl Seen<'_> {
         let explained = (!is_held).then(|| explain(stage, host, self.through_proxy)).flatten();
         let (facts, finding) =
             explained.map_or((None, None), |(facts, finding)| (Some(facts), Some(finding)));
-        let share = |share: f64| (0.0..=1.0).contains(&share).then_some(share);
         VisitedDirection {
             direction: stage.direction,
             goodput_bps: stage.goodput_bps(),
@@ -118,7 +124,7 @@ impl Seen<'_> {
                 .zip(self.kernel)
                 .map(|(of, kernel)| of.p50.saturating_sub(kernel.p50)),
             retransmits: stage.retransmits().filter(|_| stage.direction == VisitDirection::Down),
-            waited: self.told.and_then(|told| told.waited).and_then(share),
+            waited: self.waited(),
             cannot_tell: self.cannot_tell(stage, finding.as_ref()),
             finding,
             series: stage.series(),
@@ -130,12 +136,21 @@ impl Seen<'_> {
         self.told.and_then(|told| told.goodput_bps).filter(|bps| bps.is_finite() && *bps >= 0.0)
     }
 
+    fn waited(&self) -> Option<f64> {
+        self.told.and_then(|told| told.waited).filter(|share| (0.0..=1.0).contains(share))
+    }
+
+    /// Whether the page reads more slowly than data arrives.
+    fn page_is_slow(&self, stage: &Stage) -> bool {
+        stage.direction == VisitDirection::Down && self.waited().is_some_and(|share| share < PAGE_IS_SLOW)
+    }
+
     fn is_at_limit(&self, stage: &Stage) -> bool {
         let reached = stage.goodput_bps().zip(self.rate_bps);
         reached.is_some_and(|(goodput, rate)| goodput >= AT_LIMIT * rate as f64)
     }
 
-    fn caveats(&self, stage: &Stage) -> Vec<String> {
+    fn caveats(&self, stage: &Stage, limit: Option<Limit>) -> Vec<String> {
         let mut caveats = Vec::new();
         let way = stage.direction.name();
         let goodput = stage.goodput_bps();
@@ -152,6 +167,14 @@ impl Seen<'_> {
             caveats.push(format!(
                 "{way}: this server limits a visitor to {} (--max-rate), and that was reached",
                 format_bps(rate as f64)
+            ));
+        }
+        let is_paths =
+            !matches!(limit, None | Some(Limit::ReceiveWindow | Limit::SlowReader | Limit::Unknown));
+        if let Some(waited) = self.waited().filter(|_| self.page_is_slow(stage) && !is_paths) {
+            caveats.push(format!(
+                "{way}: data waited for the page {:.0} % of the time: the browser or its processor limits it, not the path",
+                (1.0 - waited) * 100.0
             ));
         }
         if goodput.is_none() {
@@ -177,7 +200,9 @@ impl Seen<'_> {
                         "whether the losses matter: bbr does not slow down for them, and behind a queue that bbr filled their cause does not show",
                     );
                 }
-                if matches!(limit, Some(Limit::ReceiveWindow | Limit::SlowReader)) {
+                if matches!(limit, Some(Limit::ReceiveWindow | Limit::SlowReader))
+                    && !self.page_is_slow(stage)
+                {
                     say(
                         "which setting of the visitor's device holds its receive window down, or which program leaves data unread",
                     );
@@ -185,7 +210,7 @@ impl Seen<'_> {
             }
             VisitDirection::Up => {
                 say("how many segments were lost: only the visitor's kernel counts what it sends again");
-                match self.told.and_then(|told| told.waited) {
+                match self.waited() {
                     Some(share) if share >= PAGE_HAS_DATA => say(
                         "whether the visitor's send buffer or the path limits it, unless the finding says so; the page had data to send nearly all the time",
                     ),
@@ -224,7 +249,24 @@ fn explain(stage: &Stage, host: &HostFacts, through_proxy: bool) -> Option<(Fact
         .filter(|(_, finding)| finding.limit == limit)
         .map(|(_, finding)| finding.confidence)
         .max()?;
-    all.into_iter().find(|(_, finding)| finding.limit == limit && finding.confidence == best)
+    let is_best = |finding: &Finding| finding.limit == limit && finding.confidence == best;
+    let (facts, mut finding) = all.into_iter().find(|(_, finding)| is_best(finding))?;
+    if limit == Limit::PathRate {
+        say_of_all(&mut finding, stage);
+    }
+    Some((facts, finding))
+}
+
+/// A path carries all connections: its goodput is theirs together.
+fn say_of_all(finding: &mut Finding, stage: &Stage) {
+    let Some((goodput, steady)) = stage.goodput_bps().zip(stage.steadiness()) else { return };
+    for evidence in finding.evidence.iter_mut().filter(|evidence| evidence.fact == Fact::Steady) {
+        let all = Evidence::share(Steady { goodput: Bps(goodput) }, steady);
+        *evidence = match evidence.at_least.filter(|&least| steady >= least) {
+            Some(least) => all.at_least(least),
+            None => all,
+        };
+    }
 }
 
 /// Round trips that are plausible.

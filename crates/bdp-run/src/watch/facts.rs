@@ -28,6 +28,8 @@ pub(super) struct Known<'a> {
     pub receive_buffer: Option<u32>,
     /// This end's role in the connection.
     pub own: Part,
+    /// A rate limit counts from this share of it on; what this program sets in advance may be far away.
+    pub limit_counts_from: f64,
     /// Facts about the socket.
     pub socket: SocketFacts,
     /// Facts about this machine; `None` for a socket of another network namespace, which has its own settings.
@@ -99,7 +101,9 @@ pub(super) fn facts(history: &History, known: &Known<'_>, span_ns: u64) -> Optio
         sender,
         receiver,
         bytes,
-        paced_bps: now.max_pacing_rate_bps.filter(|_| sending),
+        paced_bps: now
+            .max_pacing_rate_bps
+            .filter(|&limit| sending && goodput_bps >= known.limit_counts_from * limit as f64),
         transfer: Transfer {
             goodput_bps,
             duration_ns: took_ns,

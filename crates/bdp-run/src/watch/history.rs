@@ -176,6 +176,15 @@ impl History {
     /// Adds a reading. Those older than `span_ns`, or too many for this number of sockets, are dropped.
     pub fn push(&mut self, reading: Reading, span_ns: u64, sockets: usize) {
         let at_ns = reading.at_ns;
+        self.push_within(reading, MOST_READINGS / sockets.max(1));
+        while self.0.len() > 1 && self.0.front().is_some_and(|first| first.at_ns + span_ns < at_ns) {
+            self.0.pop_front();
+        }
+    }
+
+    /// Adds a reading; the oldest beyond so many are dropped.
+    pub fn push_within(&mut self, reading: Reading, most: usize) {
+        let at_ns = reading.at_ns;
         match self.0.back_mut() {
             Some(last) if last.is_as(&reading) => {
                 last.at_ns = at_ns;
@@ -183,10 +192,7 @@ impl History {
             }
             _ => self.0.push_back(reading),
         }
-        let most = (MOST_READINGS / sockets.max(1)).max(LEAST_READINGS);
-        while self.0.len() > most
-            || self.0.len() > 1 && self.0.front().is_some_and(|first| first.at_ns + span_ns < at_ns)
-        {
+        while self.0.len() > most.max(LEAST_READINGS) {
             self.0.pop_front();
         }
     }
@@ -217,7 +223,6 @@ impl History {
     }
 
     /// Returns the number of readings.
-    #[cfg(test)]
     pub fn held(&self) -> usize {
         self.0.len()
     }

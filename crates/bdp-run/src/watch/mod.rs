@@ -30,7 +30,7 @@ use tracker::Tracker;
 use world::World;
 
 pub use kernel::{SUBCOMMAND, serve};
-pub use own::OwnConnection;
+pub use own::{AT_LIMIT, OwnConnection, READING_BYTES};
 
 /// A plan to watch sockets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,8 +11,10 @@ use bdp_sys::{diag, socket};
 use super::facts::{self, Known};
 use super::history::{History, Reading};
 
-/// Share of all readings' room that one connection may have: one of this many.
-const SHARE: usize = 64;
+/// Goodput / rate limit above which the limit is what holds a connection back.
+pub const AT_LIMIT: f64 = 0.9;
+/// Memory of a kept reading.
+pub const READING_BYTES: usize = size_of::<Reading>();
 
 /// A connection with its readings.
 #[derive(Default)]
@@ -23,21 +25,28 @@ pub struct OwnConnection {
 }
 
 impl OwnConnection {
-    /// Takes a reading at this moment; returns its figures, and how many received bytes are not yet read. `None` of a
-    /// connection that was reset: its figures are gone, and the earlier ones stand.
-    pub fn read(&mut self, socket: &TcpStream, at_ns: u64) -> Option<(TcpInfo, u32)> {
+    /// Takes a reading at this moment, and keeps it if at most `most` may be kept; returns its figures, and how many
+    /// received bytes are not yet read. `None` of a connection that was reset: its figures are gone, and the earlier
+    /// ones stand.
+    pub fn read(&mut self, socket: &TcpStream, at_ns: u64, most: Option<usize>) -> Option<(TcpInfo, u32)> {
         let reading = Reading::of_own(socket, at_ns).ok()?;
         if reading.state == ConnectionState::Closed {
             return None;
         }
         let figures = (reading.info(), reading.unread);
+        let Some(most) = most else { return Some(figures) };
         if self.congestion.is_empty() {
             self.congestion = socket::congestion(socket).unwrap_or_default();
         }
         let memory = diag::memory_of(socket);
         self.buffers = memory.map(|memory| (memory.send_buffer, memory.receive_buffer)).or(self.buffers);
-        self.history.push(reading, u64::MAX / 2, SHARE);
+        self.history.push_within(reading, most);
         Some(figures)
+    }
+
+    /// Number of readings that are kept.
+    pub fn held(&self) -> usize {
+        self.history.held()
     }
 
     /// The congestion control of this end.
@@ -55,6 +64,7 @@ impl OwnConnection {
             send_buffer: self.buffers.map(|buffers| buffers.0),
             receive_buffer: self.buffers.map(|buffers| buffers.1),
             own: Role::Server,
+            limit_counts_from: AT_LIMIT,
             // This process sets the size of neither buffer.
             socket: SocketFacts {
                 send_buffer_asked: Some(false),

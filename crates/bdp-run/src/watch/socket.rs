@@ -142,6 +142,7 @@ impl Socket {
 
     pub(super) fn explain(&mut self, host: &HostFacts) {
         let known = Known {
+            limit_counts_from: 0.0,
             here: facts::HERE,
             there: self.name.remote.ip().to_string(),
             congestion: self.congestion.as_deref().unwrap_or_default(),

@@ -27,6 +27,8 @@ pub(super) enum Refusal {
     Turned(Turned),
     /// Another page sent it.
     Foreign,
+    /// It is for a host that is not this server, as far as that knows.
+    Unnamed(String),
     /// Something is not there.
     Missing(&'static str),
     /// It is not as expected.
@@ -51,6 +53,14 @@ impl IntoResponse for Refusal {
                 "usage",
                 2,
                 "the request comes from a page of another server; open this server's own page".to_owned(),
+            ),
+            Self::Unnamed(name) => (
+                StatusCode::FORBIDDEN,
+                "usage",
+                2,
+                format!(
+                    "this server is not known as '{name}': use its address, or start 'bdp serve --page --name {name}'"
+                ),
             ),
             Self::Missing(why) => (StatusCode::NOT_FOUND, "usage", 2, why.to_owned()),
             Self::Wrong(why) => (StatusCode::BAD_REQUEST, "usage", 2, why),

@@ -6,11 +6,10 @@ mod ping;
 mod routes;
 mod transfer;
 
-use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -23,12 +22,12 @@ use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
+use tokio::time;
 
 use asked::Shared;
 
-/// Most connections at once, of all and of one address; a browser opens six.
-const MOST_CONNECTIONS: usize = 512;
-const MOST_OF_ADDRESS: usize = 64;
+/// How long a connection may last, beyond two directions: its client may read slowly on purpose.
+const AROUND: Duration = Duration::from_secs(120);
 /// Longest time that a client may take for the head of a request.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 /// Most bytes of a head, and of one read or write.
@@ -37,6 +36,8 @@ const BUFFER: usize = 512 << 10;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Most threads that serve visitors.
 const MOST_THREADS: usize = 4;
+/// Most threads that make results.
+const MOST_EXPLAINING: usize = 4;
 /// Bytes that downloads consist of, repeatedly; random, so that nothing on the path compresses them.
 const CHUNK_BYTES: usize = 256 << 10;
 
@@ -45,16 +46,8 @@ pub struct Visitors {
     visits: Arc<Visits>,
     router: Router,
     ends: watch::Sender<bool>,
-    places: Arc<Places>,
     runtime: Runtime,
 }
-
-/// Open connections, by address.
-#[derive(Default)]
-struct Places(Mutex<HashMap<IpAddr, usize>>);
-
-/// A place of a connection, released when this is dropped.
-struct Place(Arc<Places>, IpAddr);
 
 impl Visitors {
     /// Starts the threads.
@@ -62,6 +55,7 @@ impl Visitors {
         let threads = std::thread::available_parallelism().map_or(1, |n| n.get().min(MOST_THREADS));
         let runtime = Builder::new_multi_thread()
             .worker_threads(threads)
+            .max_blocking_threads(MOST_EXPLAINING)
             .thread_name("bdp-visitors")
             .enable_all()
             .build()?;
@@ -69,19 +63,21 @@ impl Visitors {
         let chunk = seed.iter().copied().cycle().take(CHUNK_BYTES).collect::<Vec<u8>>();
         let (ends, ending) = watch::channel(false);
         let router = routes::router(Shared { visits: Arc::clone(&visits), chunk: chunk.into(), ending });
-        Ok(Self { visits, router, ends, places: Arc::default(), runtime })
+        Ok(Self { visits, router, ends, runtime })
     }
 
     /// Serves a connection that has sent these bytes; never waits for it.
     pub fn take(&self, stream: TcpStream, peer: SocketAddr, begun: Vec<u8>) {
-        let Some(place) = Places::enter(&self.places, peer.ip()) else {
-            return socket::close_hard(stream);
+        let connection = match self.visits.connection(&stream, peer) {
+            Ok(Some(connection)) => connection,
+            Ok(None) => return socket::close_hard(stream),
+            Err(_) => return,
         };
-        let Ok(connection) = self.visits.connection(&stream, peer) else { return };
         // Pings and events are small, and each should be seen at once.
         let _ = stream.set_nodelay(true);
         let _ = socket::watch_peer(&stream, PATIENCE);
-        let router = self.router.clone().layer(Extension(Arc::new(connection)));
+        let longest = (self.visits.options().limits.duration.to_duration() * 2).saturating_add(AROUND);
+        let router = self.router.clone().layer(Extension(connection));
         let mut ending = self.ends.subscribe();
         self.runtime.spawn(async move {
             let Ok(stream) = tokio::net::TcpStream::from_std(stream) else { return };
@@ -94,42 +90,14 @@ impl Visitors {
             tokio::select! {
                 _ = served => {}
                 _ = ending.wait_for(|ends| *ends) => {}
+                () = time::sleep(longest) => {}
             }
-            drop(place);
         });
     }
 
     /// Ends all connections.
     pub fn hang_up(&self) {
         self.ends.send_replace(true);
-    }
-}
-
-impl Places {
-    fn enter(places: &Arc<Self>, peer: IpAddr) -> Option<Place> {
-        let mut held = places.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if held.values().sum::<usize>() >= MOST_CONNECTIONS {
-            return None;
-        }
-        let of = held.entry(peer).or_default();
-        if *of >= MOST_OF_ADDRESS {
-            return None;
-        }
-        *of += 1;
-        drop(held);
-        Some(Place(Arc::clone(places), peer))
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut held = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(of) = held.get_mut(&self.1) {
-            *of -= 1;
-            if *of == 0 {
-                held.remove(&self.1);
-            }
-        }
     }
 }
 

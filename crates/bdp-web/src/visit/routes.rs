@@ -66,6 +66,10 @@ async fn may_visit(
     if is_checked && !origin::is_own(headers) {
         return Err(Refusal::Foreign);
     }
+    let name = origin::named(headers);
+    if is_checked && !origin::is_address_or(name, |name| shared.visits.is_named(name)) {
+        return Err(Refusal::Unnamed(origin::tame(name)));
+    }
     Ok(next.run(request).await)
 }
 
@@ -203,10 +207,11 @@ fn readings(
     shared: Shared,
 ) -> impl Stream<Item = Result<sse::Event, Infallible>> {
     let ticks = time::interval(EVENT);
+    let listener = visit.listen();
     stream::unfold(
-        (visit, after, ticks, shared, false),
+        (visit, after, ticks, (shared, listener), false),
         |(visit, number, mut ticks, shared, is_last)| async move {
-            if is_last || *shared.ending.borrow() {
+            if is_last || *shared.0.ending.borrow() {
                 return None;
             }
             ticks.tick().await;

@@ -38,25 +38,25 @@ pub(super) async fn up(
     request: Request,
 ) -> Result<Response, Refusal> {
     let visit = visit(&shared, &id, &connection)?;
-    let transfer = visit.begin(VisitDirection::Up, &connection)?;
+    let mut transfer = visit.begin(VisitDirection::Up, &connection)?;
     let mut data = request.into_body().into_data_stream();
     let until = time::Instant::from_std(transfer.until);
-    let mut is_whole = false;
     while !transfer.is_over() {
         match time::timeout_at(until, data.next()).await {
             Ok(Some(Ok(bytes))) => {
                 let wait = transfer.wait_after(bytes.len());
                 if !wait.is_zero() {
-                    time::sleep(wait).await;
+                    time::sleep_until(until.min(time::Instant::now() + wait)).await;
                 }
             }
             Ok(None) => {
-                is_whole = true;
+                transfer.is_whole = true;
                 break;
             }
             Ok(Some(Err(_))) | Err(_) => break,
         }
     }
+    let is_whole = transfer.is_whole;
     drop(transfer);
     // What is left of a body is not read.
     let headers = [(header::CONNECTION, if is_whole { "keep-alive" } else { "close" })];

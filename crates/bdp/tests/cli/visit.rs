@@ -178,6 +178,8 @@ fn a_visit_is_measured_explained_and_kept() {
     let key = result["key"].as_str().unwrap();
     let (status, kept) = page.json(&format!("GET /api/visit/results/{key}"), &json!({}));
     assert_eq!((status, &kept), (200, &result));
+    let (status, again) = page.json(&format!("POST /api/visit/{id}/result"), &json!({}));
+    assert_eq!((status, &again), (200, &result), "a visit has one result");
     assert_eq!(page.ask(&format!("GET /r/{key}"), "", "").0, 200);
 }
 
@@ -217,6 +219,26 @@ fn foreign_pages_and_unknown_visits_are_turned_away() {
 }
 
 #[test]
+fn only_names_of_the_server_are_answered() {
+    let bench = Bench::new();
+    let page = page(&bench, "--name Speed.example --max-sessions 8");
+    for (host, status) in
+        [("speed.example", 201), ("speed.example:80", 201), ("localhost", 201), ("evil.example", 403)]
+    {
+        let mut stream = page.connect();
+        write!(
+            stream,
+            "POST /api/visit HTTP/1.1\r\nHost: {host}\r\nOrigin: http://{host}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        )
+        .unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        let is_as = text.starts_with(&format!("HTTP/1.1 {status}"));
+        assert!(is_as && text.contains("--name evil.example") == (status == 403), "{host}: {text}");
+    }
+}
+
+#[test]
 fn places_and_data_are_limited() {
     let bench = Bench::new();
     let busy = page(&bench, "--max-sessions 1");
@@ -225,6 +247,8 @@ fn places_and_data_are_limited() {
     busy.mark(&id, "idle");
     let (status, text) = busy.ask("POST /api/visit", "", "{}");
     assert!(status == 503 && text.contains("busy"), "{status} {text}");
+    // Who needs no page has a place of its own.
+    busy.0.assert_unharmed(&bench);
 
     let page = page(&bench, "--page-data-per-day 10M --max-rate 100M");
     let id = page.open();
@@ -234,6 +258,53 @@ fn places_and_data_are_limited() {
     assert!(bps < 150e6, "{bps} bit/s of 100 Mbit/s");
     let (status, text) = page.ask("POST /api/visit", "", "{}");
     assert!(status == 429 && text.contains("--page-data-per-day"), "{status} {text}");
+}
+
+#[test]
+fn a_place_is_free_after_the_result_and_after_the_visitor_left() {
+    let bench = Bench::new();
+    let mut page = page(&bench, "--max-sessions 1");
+    let another = |page: &Page| page.ask("POST /api/visit", "", "{}").0;
+    let id = page.open();
+    page.mark(&id, "idle");
+    assert_eq!(another(&page), 503);
+    assert_eq!(page.json(&format!("POST /api/visit/{id}/result"), &json!({})).0, 200);
+    let id = page.open();
+    let events = page.send(&format!("GET /api/visit/{id}/events"), "", "");
+    let (mut pings, _) = page.pings(&id, &format!("http://{}", page.host()));
+    thread::sleep(Duration::from_secs(4));
+    ping(&mut pings, "still here");
+    assert_eq!(another(&page), 503);
+    drop((events, pings));
+    let since = Instant::now();
+    // Its place is asked for by nobody meanwhile: it would give way.
+    page.0.process.wait_until("both have ended", |p| p.err().matches(" ended after ").count() == 2);
+    assert!((2..20).contains(&since.elapsed().as_secs()), "{:?}", since.elapsed());
+    assert_eq!(another(&page), 201);
+}
+
+#[test]
+fn a_visit_has_four_transfers_at_once() {
+    let bench = Bench::new();
+    let page = page(&bench, "");
+    let id = page.open();
+    let request = format!("GET /api/visit/{id}/down?stage=down");
+    let begin = || {
+        let mut stream = page.send(&request, "", "");
+        let mut head = [0; 12];
+        stream.read_exact(&mut head).unwrap();
+        (stream, String::from_utf8_lossy(&head).into_owned())
+    };
+    let own = format!("http://{}", page.host());
+    let pings = [(); 3].map(|()| page.pings(&id, &own));
+    let statuses: Vec<&str> = pings.iter().map(|(_, head)| &head[..12]).collect();
+    assert_eq!(statuses, ["HTTP/1.1 101", "HTTP/1.1 101", "HTTP/1.1 503"]);
+    let four = [(); 4].map(|()| begin());
+    assert!(four.iter().all(|(_, head)| head == "HTTP/1.1 200"), "{four:?}");
+    assert_eq!(begin().1, "HTTP/1.1 503");
+    // The stage ends them.
+    page.mark(&id, "up");
+    assert_eq!(page.ask(&format!("POST /api/visit/{id}/up?stage=up"), "", "data").0, 204);
 }
 
 #[test]

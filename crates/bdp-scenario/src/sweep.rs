@@ -32,7 +32,7 @@ pub(crate) struct Sweep {
 }
 
 impl Point {
-    /// Its published figure, as [[published]] entries have theirs.
+    /// Its published figure, as an entry of `published` has one.
     pub(crate) fn published_json(&self) -> Option<serde_json::Value> {
         let when: serde_json::Map<_, _> =
             self.settings.iter().map(|(path, node)| (path.clone(), node.json())).collect();

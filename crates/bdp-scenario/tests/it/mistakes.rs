@@ -182,7 +182,7 @@ fn are_shown_with_line_found_and_expected() {
         (
             "",
             "[sweep]\nflow.windw = ['1K']\n",
-            "s.toml:12: sweep of flow.windw: unknown key 'windw' in [[flow]], did you mean 'window'?; keys here: from, to, direction, window, window_method, streams, length, mss, congestion, nodelay, zerocopy, start, start_spread, duration, bytes, omit, interval, background, protocol, rate, datagram, reader, writer, messages",
+            "s.toml:12: sweep of flow.windw: unknown key 'windw' in [[flow]], did you mean 'window'?; keys here: from, to, direction, window, window_method, streams, length, mss, congestion, nodelay, zerocopy, start, start_spread, duration, bytes, omit, interval, background, protocol, rate, datagram, reader, writer, messages, unsent_limit, priority",
         ),
         (
             "",

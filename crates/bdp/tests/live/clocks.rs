@@ -61,7 +61,11 @@ fn a_window_a_round_trip_is_the_same_by_either_clock() {
             assert!((0.9..=1.0).contains(&trip), "{params}: a trip of {trip} times the real one's");
             // And the window that is under way when counting begins or ends is counted, or not.
             let window = if params["flow.window"] == "32K" { 32.0 } else { 128.0 } * 1024.0 * 8.0 / COUNTED_S;
-            number(real, "goodput_mean_bps") * (1.0 / trip - 1.0) + window
+            // Other load on the machine costs the real clock's repetitions goodput, and never adds any: the best of
+            // them may be the one that it left alone.
+            let best = number(real, "goodput_max_bps");
+            let high = real["goodput_mean_interval_bps"][1].as_f64().unwrap();
+            number(real, "goodput_mean_bps") * (1.0 / trip - 1.0) + window + (best - high).max(0.0)
         });
     });
 }

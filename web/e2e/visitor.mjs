@@ -185,7 +185,9 @@ try {
         return getReader.call(this);
       };
     });
-    await tab.goto(base);
+    // On a server of its own: the visits before may still hold the places of this address.
+    const server = own ? await serve() : null;
+    await tab.goto(server?.base ?? base);
     await button("Start", tab).click();
     await verdict(tab);
     const text = await tab.locator("main").innerText();
